@@ -1,0 +1,1 @@
+"""Canonical items, query cases, judgements and the contracts of embedding spaces."""

@@ -1,0 +1,1 @@
+"""Embeddings per space: vectors with the ids, roles and rights of what they embed."""
