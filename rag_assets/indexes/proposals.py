@@ -1,0 +1,144 @@
+"""Stage one of exact search: float32 stand-ins whose inner products propose candidates.
+
+For each metric, ranking a query's documents is ranking a target t(x), computed approximately as
+`stand_in(q) · stand_in(x) + bias(x)` in float32:
+
+- cosine: t = q'·x / |x| with q' = q / |q|
+- dot: t = q'·(w x), q' = q / |q|, w a power of two that brings max|x| near 1
+- euclidean: t = (wq)·(wx) - |wx|²/2, since |q - x|² = |q|² - 2 (q·x - |x|²/2)
+
+The bound on |computed - t|. Let u = 2^-24 and g(j) = j u / (1 - j u). A stand-in's component
+carries at most two roundings; a product, in any order of summation, fused or not, at most d more;
+adding the bias one; the bias itself one. With Cauchy-Schwarz on sum |q_i x_i| the relative part
+is at most g(d + 8) · |q'| · max|x'| (plus g(d + 8) · max|x'|² for the euclidean bias). What
+underflows, even where subnormals are flushed to zero, adds at most 2^-126 per rounding:
+8 d 2^-126 · (1 + |q'| + max|x'|)² covers them all. Where cosine uses the stored vectors because
+they are nearly unit, | |x| - 1 | is added.
+
+A document can only belong to the top k if its key is at least that of the k-th, so its score at
+least the k-th score less one grid step and the float64 rounding (1.25 steps cover both). In the
+target that slack is, for cosine and dot, the step divided by the target's scale; for euclidean,
+distances D <= D_k + s give D²/2 <= D_k²/2 + s D_k + s²/2, with D_k <= |q'| + max|x'|. As the
+k-th computed value is itself wrong by up to the bound, a document stays a candidate as long as
+computed >= k-th computed - (2 bound + slack) =: k-th computed - margin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_assets.canonical.contracts import Metric
+from rag_assets.indexes.ranking import grid_steps
+
+# Between these exponents stored float32 components can be used as they are, unscaled.
+_EASY_EXPONENT = 40
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """What stage one needs for a batch of queries over one set of eligible documents.
+
+    `queries`: float32[m, d] stand-ins. `margin`: float64[m], see the module. `factors`: None
+    where stored vectors serve as they are, else float64[] or float64[n_eligible], the factor of
+    each document. `biases`: None or float32[n_eligible].
+    """
+
+    documents: np.ndarray
+    rows: np.ndarray | None
+    queries: np.ndarray
+    margin: np.ndarray
+    factors: np.ndarray | None
+    biases: np.ndarray | None
+
+    def stored(self, start: int, stop: int) -> np.ndarray:
+        """The stored vectors, [stop - start, d], of the eligible documents in that range."""
+        wanted: slice | np.ndarray = slice(start, stop)
+        if self.rows is not None:
+            wanted = self.rows[start:stop]
+            if wanted[-1] - wanted[0] == len(wanted) - 1:
+                wanted = slice(int(wanted[0]), int(wanted[-1]) + 1)
+        part: np.ndarray = self.documents[wanted]
+        return part
+
+    def block(self, start: int, stop: int) -> np.ndarray:
+        """Stand-ins, float32[stop - start, d], of the eligible documents in that range."""
+        stored = self.stored(start, stop)
+        if self.factors is None:
+            return np.ascontiguousarray(stored)
+        factors = self.factors if self.factors.ndim == 0 else self.factors[start:stop, np.newaxis]
+        result = np.empty(stored.shape, dtype=np.float32)
+        np.multiply(stored, factors, out=result, dtype=np.float64, casting="same_kind")
+        return result
+
+
+def prepare_proposals(
+    documents: np.ndarray,
+    rows: np.ndarray | None,
+    eligible_norms: np.ndarray,
+    queries: np.ndarray,
+    query_norms: np.ndarray,
+    metric: Metric,
+) -> Proposals:
+    """Stand-ins and margins. `rows`: int64[n_eligible] ascending, or None for all documents.
+
+    `eligible_norms: float64[n_eligible]`, not empty; `query_norms: float64[m]`, both checked.
+    """
+    dimension = documents.shape[1]
+    largest = float(eligible_norms.max())
+    steps = grid_steps(metric, query_norms, largest)
+    relative = _rounding(dimension + 8)
+    tiny = 8.0 * dimension * 2.0**-126
+    is_float32 = documents.dtype == np.float32 and queries.dtype == np.float32
+    directions = _scaled(queries, _inverse(query_norms)[:, np.newaxis])
+    factors: np.ndarray | None = None
+    biases: np.ndarray | None = None
+
+    if metric == "cosine":
+        off_unit = float(np.abs(eligible_norms - 1.0).max())
+        if is_float32 and off_unit <= relative:
+            bound = relative * (1.0 + off_unit) + off_unit + 16.0 * tiny
+        else:
+            factors = _inverse(eligible_norms)
+            bound = relative + 9.0 * tiny
+        margin = 2.0 * bound + 1.25 * steps
+        return Proposals(documents, rows, directions, margin, factors, biases)
+
+    reach = largest if metric == "dot" else max(largest, float(query_norms.max()))
+    exponent = int(np.frexp(reach)[1])
+    weight = 1.0
+    if not is_float32 or abs(exponent) > _EASY_EXPONENT:
+        weight = float(np.ldexp(1.0, -exponent))
+        factors = np.asarray(weight)
+    span = largest * weight
+    if metric == "dot":
+        bound = relative * span + tiny * (2.0 + span) ** 2
+        margin = 2.0 * bound + 1.25 * steps * _inverse(query_norms) * weight
+        return Proposals(documents, rows, directions, margin, factors, biases)
+
+    query_spans = query_norms * weight
+    bounds = relative * (query_spans * span + span * span)
+    bounds += tiny * (1.0 + query_spans + span) ** 2
+    slack = 1.25 * steps * weight
+    margin = 2.0 * bounds + slack * (query_spans + span) + slack * slack / 2.0
+    biases = (-0.5 * (eligible_norms * weight) ** 2).astype(np.float32)
+    return Proposals(documents, rows, _scaled(queries, np.asarray(weight)), margin, factors, biases)
+
+
+def _rounding(steps: int) -> float:
+    """g(steps) of the module: the relative error of that many float32 roundings."""
+    unit = steps * 2.0**-24
+    return unit / (1.0 - unit)
+
+
+def _inverse(values: np.ndarray) -> np.ndarray:
+    """1 / values, 0 where a value is 0 (a zero vector's stand-in is zero)."""
+    inverse: np.ndarray = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    return inverse
+
+
+def _scaled(vectors: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """float32 of vectors times factors, multiplied in float64."""
+    scaled: np.ndarray = (vectors.astype(np.float64) * factors).astype(np.float32)
+    return scaled

@@ -1,0 +1,153 @@
+"""Scores and their order: one rule for every metric and every index, on every machine.
+
+A score is float64, computed from the stored components by elementwise operations in a fixed order
+(no BLAS, no library reduction), so that its bits depend on the two vectors alone:
+
+- cosine: q·x / (|q| |x|), 0 where either vector is zero
+- dot: q·x
+- euclidean: -|q - x|, from the differences of the components
+
+Scores that are equal in mathematics can differ in their last bits (parallel vectors under cosine),
+so the order uses the score on a grid: `key = rint(score / step)`, where `step` is 2^-30 of the
+largest magnitude that any eligible document could reach for that query, rounded up to a power of
+two so that the division is exact. Key descending, then row ascending, is the order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rag_assets.canonical.contracts import Metric
+from rag_assets.errors import UsageError
+
+GRID = 2.0**-30
+# Squares, products and sums of float64 components stay in range between these norms.
+SMALLEST_NORM = 2.0**-400
+LARGEST_NORM = 2.0**400
+# Elements of a float64 working block: small enough for a core's cache.
+_BLOCK_ELEMENTS = 1 << 17
+
+
+def norms(vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Euclidean norms, float64[n], of `vectors: float32|float64[*, d]` (of `rows` only, if given).
+
+    float64 vectors are scaled by a power of two first, so that no square over- or underflows.
+    """
+    count = len(vectors) if rows is None else len(rows)
+    result = np.empty(count, dtype=np.float64)
+    chunk = max(1, _BLOCK_ELEMENTS // vectors.shape[1])
+    for start in range(0, count, chunk):
+        stop = min(start + chunk, count)
+        wanted = slice(start, stop) if rows is None else rows[start:stop]
+        block = vectors[wanted].astype(np.float64)
+        if vectors.dtype == np.float32:
+            block *= block
+            result[start:stop] = np.sqrt(_row_sums(block))
+            continue
+        _, exponents = np.frexp(np.abs(block).max(axis=1))
+        block = np.ldexp(block, -exponents[:, np.newaxis])
+        block *= block
+        with np.errstate(over="ignore"):
+            result[start:stop] = np.ldexp(np.sqrt(_row_sums(block)), exponents)
+    return result
+
+
+def check_norms(values: np.ndarray, what: str) -> None:
+    """Raise UsageError unless every norm is finite and can be multiplied without overflow."""
+    fine = (values == 0) | ((values >= SMALLEST_NORM) & (values <= LARGEST_NORM))
+    if not fine.all():
+        at = int(np.argmin(fine))
+        raise UsageError(
+            f"{what} {at} has norm {values[at]}; search needs finite vectors whose norm is 0 "
+            f"or between {SMALLEST_NORM:.0e} and {LARGEST_NORM:.0e}"
+        )
+
+
+def pair_scores(
+    documents: np.ndarray,
+    queries: np.ndarray,
+    pairs: tuple[np.ndarray, np.ndarray],
+    metric: Metric,
+    document_norms: np.ndarray,
+    query_norms: np.ndarray,
+) -> np.ndarray:
+    """Scores, float64[p], of pairs (query rows: int64[p], document rows: int64[p]).
+
+    `documents: float32|float64[n, d]`, `queries: [m, d]`, norms as `norms` gives them (cosine
+    only uses them). Each score depends on its two vectors alone.
+    """
+    query_rows, document_rows = pairs
+    scores = np.empty(len(query_rows), dtype=np.float64)
+    chunk = max(1, _BLOCK_ELEMENTS // documents.shape[1])
+    for start in range(0, len(scores), chunk):
+        part = slice(start, start + chunk)
+        block = documents[document_rows[part]].astype(np.float64)
+        if metric == "euclidean":
+            block -= queries[query_rows[part]]
+            block *= block
+            scores[part] = -np.sqrt(_row_sums(block))
+        else:
+            block *= queries[query_rows[part]]
+            scores[part] = _row_sums(block)
+    if metric == "cosine":
+        lengths = query_norms[query_rows] * document_norms[document_rows]
+        scores = np.divide(scores, lengths, out=np.zeros_like(scores), where=lengths > 0)
+    scores += 0.0  # -0.0 becomes 0.0
+    return scores
+
+
+def grid_steps(metric: Metric, query_norms: np.ndarray, largest_norm: float) -> np.ndarray:
+    """The grid's step for each query: float64[m], powers of two.
+
+    `largest_norm` is the largest norm among the documents that are eligible for the query.
+    The largest attainable magnitude is 1 (cosine), |q| max|x| (dot), |q| + max|x| (euclidean);
+    where it is 0 all scores are 0 and the step is 1.
+    """
+    if metric == "cosine":
+        return np.full(len(query_norms), GRID)
+    largest = query_norms * largest_norm if metric == "dot" else query_norms + largest_norm
+    mantissas, exponents = np.frexp(largest)
+    exponents -= mantissas == 0.5
+    steps: np.ndarray = np.where(largest > 0, np.ldexp(GRID, exponents), 1.0)
+    return steps
+
+
+def ranking_keys(scores: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Scores on the grid, int64: equal keys are ties. `steps` broadcasts against `scores`."""
+    keys: np.ndarray = np.rint(scores / steps).astype(np.int64)
+    return keys
+
+
+def rank_pairs(
+    query_rows: np.ndarray, document_rows: np.ndarray, keys: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best `k` pairs of each query: (positions: int64[r], ranks from 0: int64[r]).
+
+    `positions` index into the arguments (each of length p), ordered by query, then key
+    descending, then document row ascending.
+    """
+    order = np.lexsort((document_rows, -keys, query_rows))
+    ordered = query_rows[order]
+    ranks = np.arange(len(order)) - np.searchsorted(ordered, ordered, side="left")
+    kept = ranks < k
+    return order[kept], ranks[kept]
+
+
+def _row_sums(block: np.ndarray) -> np.ndarray:
+    """Sums over the columns of `block: float64[p, d]`, which is overwritten.
+
+    Folds the upper half onto the lower until one column is left: elementwise additions in an
+    order that the width alone decides. (NumPy's own sums change with SIMD width and layout.)
+    """
+    width = block.shape[1]
+    while width > 32:
+        half = (width + 1) // 2
+        block[:, : width - half] += block[:, half:width]
+        width = half
+    columns = block[:, :width].T.copy()  # narrow rows are slow to add, long columns are not
+    while width > 1:
+        half = (width + 1) // 2
+        columns[: width - half] += columns[half:width]
+        width = half
+    sums: np.ndarray = columns[0]
+    return sums
