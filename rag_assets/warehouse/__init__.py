@@ -1,0 +1,1 @@
+"""The SQL models, the database they are built in, and the releases people query."""

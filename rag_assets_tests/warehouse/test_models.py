@@ -1,0 +1,138 @@
+"""The model files: each is a document and one statement, and the tables they make are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from rag_assets.errors import InputError
+from rag_assets.project import models_folder
+from rag_assets.warehouse.build import BASE, build, empty_table, summarize
+from rag_assets.warehouse.models import Model, load_models
+from rag_assets_tests.warehouse.examples import MODELS
+
+TABLES = {
+    "canonical_items": "item_id role text acl source_revision content_sha256",
+    "case_measures": "scope space_no index_name case_no k relevant_count recall_at_k "
+    "precision_at_k reciprocal_rank ndcg_at_k",
+    "check_results": "check_name asset passed severity evaluated_at details",
+    "manifest": "key value",
+    "metric_by_query": "space_id index_name case_id k relevant_count recall_at_k precision_at_k "
+    "reciprocal_rank ndcg_at_k",
+    "metric_by_space": "space_id index_name k query_count defined_count mean_recall_at_k "
+    "mean_precision_at_k mrr mean_ndcg_at_k",
+    "metric_by_subgroup": "space_id index_name subgroup k query_count defined_count "
+    "mean_recall_at_k mean_precision_at_k mrr mean_ndcg_at_k",
+    "migration_audit": "old_space_id new_space_id index_name k status status_reason "
+    "vectors_directly_comparable inventory_match canonical_match only_old only_old_count only_new "
+    "only_new_count canonical_mismatches canonical_mismatch_count mechanical_gates_pass "
+    "quality_scope query_count defined_count jaccard_count delta_mean_recall_at_k delta_mrr "
+    "delta_mean_ndcg_at_k mean_top_k_jaccard quality_decision_required quality_note",
+    "migration_by_query": "old_space_id new_space_id index_name case_id k quality_scope "
+    "top_k_jaccard old_recall_at_k new_recall_at_k delta_recall_at_k old_reciprocal_rank "
+    "new_reciprocal_rank delta_reciprocal_rank old_ndcg_at_k new_ndcg_at_k delta_ndcg_at_k",
+    "migration_differences": "old_space_id new_space_id item_id field old_value new_value",
+    "migration_pairs": "pair_no old_space_no new_space_no old_space_id new_space_id "
+    "vectors_directly_comparable inventories_known shared_document_count quality_status "
+    "quality_reason quality_scope measures_scope",
+    "qrels": "case_id item_id grade",
+    "query_cases": "case_id query_item_id subject_groups subgroups split",
+    "query_results": "space_id index_name case_id rank item_id score",
+    "space_inventory": "space_id contract_signature status status_reason item_count "
+    "document_count query_item_count dimension estimated_raw_vector_bytes norm_min norm_median "
+    "norm_max",
+    "space_items": "space_id item_id role acl source_revision content_sha256 l2_norm",
+    "spaces": "space_no space_id provider model revision dimension metric normalized query_role "
+    "document_role dtype contract_signature status status_reason",
+}
+
+
+def test_the_tables_and_columns_are_the_known_ones_and_empty_over_nothing() -> None:
+    con = duckdb.connect()
+    build(con, {name: empty_table(name) for name in BASE}, MODELS)
+    found = summarize(con)
+    assert {
+        name: " ".join(column for column, _ in summary.columns) for name, summary in found.items()
+    } == TABLES
+    assert all(summary.row_count == 0 for summary in found.values())
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_a_model_file_says_what_one_row_is(model: Model) -> None:
+    assert model.description.startswith("One row: ")
+
+
+def test_a_reader_can_run_every_model_again_in_the_database_it_made() -> None:
+    con = duckdb.connect()
+    build(con, {name: empty_table(name) for name in BASE}, MODELS)
+    for model in MODELS:
+        assert con.sql(model.sql).columns == TABLES[model.name].split()
+
+
+def test_models_come_after_what_they_read() -> None:
+    models = load_models(models_folder())
+    position = {model.name: number for number, model in enumerate(models)}
+    for model in models:
+        assert all(position[name] < position[model.name] for name in model.depends_on)
+    audit = models[position["migration_audit"]]
+    assert audit.depends_on == ("migration_by_query", "migration_differences", "migration_pairs")
+    assert audit.reads == ("evaluated_k", "indexes")
+
+
+def test_a_cte_with_the_name_of_a_table_is_not_that_table(tmp_path: Path) -> None:
+    (tmp_path / "spaces.sql").write_text("-- One row: a space.\nFROM base.spaces")
+    (tmp_path / "other.sql").write_text(
+        "-- One row: a k.\nWITH spaces AS (SELECT k FROM base.evaluated_k) SELECT k FROM spaces"
+    )
+    (tmp_path / "outer.sql").write_text(
+        "-- One row: a space.\nWITH spaces AS (SELECT * FROM spaces) SELECT * FROM spaces;\n-- end"
+    )
+    models = {model.name: model for model in load_models(tmp_path)}
+    assert (models["other"].depends_on, models["other"].reads) == ((), ("evaluated_k",))
+    assert (models["outer"].depends_on, models["outer"].reads) == (("spaces",), ())
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "words"),
+    [
+        ({}, "no_models", "no .sql file"),
+        ({"a-b": "-- One row: x.\nSELECT 1"}, "model_name", "a-b"),
+        ({"a": "SELECT 1"}, "no_header", "a.sql"),
+        ({"a": "-- One row: x.\nSELECT 1; SELECT 2"}, "not_one_select", "SELECT, SELECT"),
+        ({"a": "-- One row: x.\n"}, "not_one_select", "no statement"),
+        ({"a": "-- One row: x.\nCREATE TABLE b AS SELECT 1"}, "not_one_select", "CREATE"),
+        ({"a": "-- One row: x.\nSELECT FROM FROM"}, "not_sql", "a.sql"),
+        ({"a": "-- One row: x.\nSELECT 1 FROM nowhere"}, "unknown_table", "'nowhere'"),
+        ({"a": "-- One row: x.\nSELECT 1 FROM base.nowhere"}, "unknown_table", "'base.nowhere'"),
+        ({"a": "-- One row: x.\nFROM read_parquet('x')"}, "unknown_table", "read_parquet"),
+        (
+            {
+                "a": "-- One row: x.\nFROM c",
+                "b": "-- One row: x.\nFROM a",
+                "c": "-- One row: x.\nFROM b",
+            },
+            "circle",
+            "a reads c reads b reads a",
+        ),
+        ({"a": "-- One row: x.\nFROM a"}, "circle", "a reads a"),
+    ],
+)
+def test_a_bad_model_file_is_refused_by_name(
+    tmp_path: Path, files: dict[str, str], code: str, words: str
+) -> None:
+    for name, sql in files.items():
+        (tmp_path / f"{name}.sql").write_text(sql)
+    with pytest.raises(InputError) as refused:
+        load_models(tmp_path)
+    assert refused.value.problems[0].code == code
+    assert words.lower() in str(refused.value).lower()
+
+
+def test_every_bad_file_is_named_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("SELECT 1")
+    (tmp_path / "b.sql").write_text("-- One row: x.\nFROM nowhere")
+    with pytest.raises(InputError) as refused:
+        load_models(tmp_path)
+    assert [problem.file for problem in refused.value.problems] == ["a.sql", "b.sql"]
