@@ -1,0 +1,48 @@
+# make run: install, materialize the bundled suite, print its results.  make test: all checks.
+# Needs Python 3.11 or later, make and a package index.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Relative paths only: the folder's name may hold spaces.
+export DAGSTER_HOME = $(CURDIR)/.dagster_home
+
+.PHONY: run ui test lint clean
+
+run: $(VENV)/installed
+	$(BIN)/rag-assets run toy
+
+ui: $(VENV)/installed-dev .dagster_home/dagster.yaml
+	$(BIN)/dg dev
+
+test: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) .dagster_home data/warehouse
+
+.dagster_home/dagster.yaml: dagster.yaml
+	mkdir -p .dagster_home
+	cp dagster.yaml .dagster_home/dagster.yaml
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or later is needed: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing into $(VENV) ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $(VENV)/installed
+
+$(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing the development tools into $(VENV) ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ui,dev]'
+	@touch $(VENV)/installed $(VENV)/installed-dev

@@ -1,0 +1,279 @@
+"""The assets of a suite up to its results: canonical items, embeddings, exact index, results."""
+
+# Dagster reads annotations at run time, so they are not postponed here.
+
+from collections import Counter
+
+import dagster as dg
+import pyarrow as pa
+
+from rag_assets.canonical.corpus import ITEMS, SPACE_ITEMS, Corpus, digest, digest_table
+from rag_assets.canonical.files import corpus_digest, read_corpus, write_corpus, write_parquet
+from rag_assets.components.checks import CONTRACT_VALIDATION, built_on, guarded
+from rag_assets.components.suite import (
+    CANONICAL,
+    RESULTS_FILE,
+    StoreResource,
+    Suite,
+    asset_group,
+    embeddings_path,
+    failures_in_plain_words,
+    index_path,
+    results_path,
+)
+from rag_assets.embeddings.files import embeddings_digest, read_embeddings, write_embeddings
+from rag_assets.embeddings.space import declared_embeddings
+from rag_assets.errors import InputError, Problem
+from rag_assets.evaluation import exact_results, vector_norms
+from rag_assets.indexes.exact import ExactIndex
+from rag_assets.project import source_version
+from rag_assets.sources.fixture import load_fixture
+from rag_assets.store import Artifact
+from rag_assets.warehouse.build import BASE
+
+PREVIEW_ROWS = 10
+
+
+def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
+    """Reads the source with its strict loader; nothing is stored when anything is refused."""
+    code = source_version("canonical", "sources")
+
+    @dg.asset(
+        key=suite.key(*CANONICAL),
+        group_name=asset_group(suite.name, "corpus"),
+        description=f"Canonical items, query cases and judgements, read strictly from "
+        f"`{suite.source_shown}`. One row per item; where spaces disagree about an item, the row "
+        "of the first declared space. Bad input fails here, with every fault named.",
+        kinds={"json", "parquet"},
+        owners=list(suite.owners),
+        code_version=code,
+        metadata={
+            "source": suite.source_shown,
+            **_column_schema(ITEMS),
+        },
+    )
+    def canonical_items(
+        context: dg.AssetExecutionContext, store: StoreResource
+    ) -> dg.MaterializeResult[None]:
+        with failures_in_plain_words():
+            corpus = load_fixture(suite.source, max_bytes=suite.max_bytes)
+            _declared_spaces_only(suite, corpus)
+            content = corpus_digest(corpus)
+            artifact = store.of(suite, context.run_id).write(
+                CANONICAL, digest(code, content), lambda folder: write_corpus(corpus, folder)
+            )
+            documents = [contract.document_role for contract in corpus.contracts]
+            roles = Counter(corpus.items["role"].to_pylist())
+            return _result(
+                artifact,
+                content,
+                rows=len(corpus.items),
+                documents=sum(roles[role] for role in set(documents)),
+                queries=len(corpus.cases),
+                judgements=len(corpus.qrels),
+                spaces=len(corpus.contracts),
+                **_notice(suite),
+                preview=dg.MetadataValue.md(_preview(corpus.items.drop_columns(["text"]))),
+            )
+
+    return canonical_items
+
+
+def embeddings_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
+    """The vectors of one space with what they embed."""
+    code = source_version("canonical", "embeddings")
+
+    @dg.asset(
+        key=suite.key(*embeddings_path(space_id)),
+        deps=[suite.key(*CANONICAL)],
+        group_name=asset_group(suite.name, space_id),
+        description=f"Vectors of every item in the space `{space_id}`, with the id, role, rights "
+        "and content hash of what each one embeds. A memory-mapped .npy beside a Parquet table.",
+        kinds={"numpy", "parquet"},
+        owners=list(suite.owners),
+        code_version=code,
+        metadata=_column_schema(SPACE_ITEMS),
+    )
+    def embeddings(
+        context: dg.AssetExecutionContext, store: StoreResource
+    ) -> dg.MaterializeResult[None]:
+        with failures_in_plain_words():
+            artifacts = store.of(suite, context.run_id)
+            canonical = guarded(artifacts, CANONICAL, CONTRACT_VALIDATION)
+            space = declared_embeddings(read_corpus(canonical.folder), space_id)
+            content = embeddings_digest(space)
+            artifact = artifacts.write(
+                embeddings_path(space_id),
+                digest(code, canonical.version, content),
+                lambda folder: write_embeddings(space, folder),
+                inputs=(canonical,),
+            )
+            norms = vector_norms(space.vectors)
+            contract = space.contract
+            return _result(
+                artifact,
+                content,
+                rows=len(space.items),
+                documents=space.document_count,
+                dimension=contract.dimension,
+                metric=contract.metric,
+                model=f"{contract.provider} / {contract.model} / {contract.revision}",
+                contract_signature=contract.signature,
+                raw_vector_bytes=int(space.vectors.nbytes),
+                norm_min=float(norms.min()),
+                norm_max=float(norms.max()),
+                **_notice(suite),
+            )
+
+    return embeddings
+
+
+def exact_index_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
+    """What exact search prepares once: the norm of every document."""
+    code = source_version("canonical", "embeddings", "indexes")
+
+    @dg.asset(
+        key=suite.key(*index_path(space_id)),
+        deps=[suite.key(*embeddings_path(space_id))],
+        group_name=asset_group(suite.name, space_id),
+        description=f"Exact index of the space `{space_id}`: vector norms of its documents, "
+        "with what shows that they belong to these vectors. The vectors themselves stay in the embeddings.",
+        kinds={"numpy"},
+        owners=list(suite.owners),
+        code_version=code,
+    )
+    def exact_index(
+        context: dg.AssetExecutionContext, store: StoreResource
+    ) -> dg.MaterializeResult[None]:
+        with failures_in_plain_words():
+            artifacts = store.of(suite, context.run_id)
+            embeddings = guarded(artifacts, embeddings_path(space_id), CONTRACT_VALIDATION)
+            space = read_embeddings(embeddings.folder)
+            index = ExactIndex.build(space)
+            content = digest(code, embeddings.version)
+            artifact = artifacts.write(
+                index_path(space_id), content, index.save, inputs=(embeddings,)
+            )
+            return _result(
+                artifact, content, rows=space.document_count, index_bytes=int(index.nbytes)
+            )
+
+    return exact_index
+
+
+def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
+    """The exact, access-filtered ranking of every query case in one space."""
+    code = source_version("canonical", "embeddings", "indexes", "results", "evaluation.py")
+
+    @dg.asset(
+        key=suite.key(*results_path(space_id)),
+        deps=[
+            suite.key(*CANONICAL),
+            suite.key(*embeddings_path(space_id)),
+            suite.key(*index_path(space_id)),
+        ],
+        group_name=asset_group(suite.name, space_id),
+        description=f"Ranked documents of every query case in the space `{space_id}`, by exact "
+        "search among the documents that the case's groups may read: the ground truth. Ordered by "
+        "score descending, then item id ascending.",
+        kinds={"numpy", "parquet"},
+        owners=list(suite.owners),
+        code_version=code,
+        metadata=_column_schema(BASE["results"]),
+    )
+    def results(
+        context: dg.AssetExecutionContext, store: StoreResource
+    ) -> dg.MaterializeResult[None]:
+        with failures_in_plain_words():
+            artifacts = store.of(suite, context.run_id)
+            canonical = guarded(artifacts, CANONICAL, CONTRACT_VALIDATION)
+            embeddings = guarded(artifacts, embeddings_path(space_id), CONTRACT_VALIDATION)
+            stored_index = artifacts.read(index_path(space_id))
+            built_on(embeddings, canonical)
+            built_on(stored_index, embeddings)
+            corpus = read_corpus(canonical.folder)
+            space = read_embeddings(embeddings.folder)
+            index = ExactIndex.load(stored_index.folder, space)
+            table = exact_results(space, index, corpus, suite.ks, suite.pairs)
+            content = digest_table(table)
+            artifact = artifacts.write(
+                results_path(space_id),
+                digest(code, canonical.version, stored_index.version, content),
+                lambda folder: write_parquet(table, folder / RESULTS_FILE),
+                inputs=(canonical, embeddings, stored_index),
+            )
+            return _result(
+                artifact,
+                content,
+                rows=len(table),
+                queries=len(corpus.cases),
+                depth=max(suite.ks),
+                **_notice(suite),
+            )
+
+    return results
+
+
+def _declared_spaces_only(suite: Suite, corpus: Corpus) -> None:
+    found = tuple(contract.space_id for contract in corpus.contracts)
+    if found != suite.space_ids:
+        raise InputError(
+            [
+                Problem(
+                    code="spaces_differ",
+                    file=suite.source_shown,
+                    place="$.contracts",
+                    found=f"spaces {', '.join(found)}",
+                    remedy=f"the suite {suite.name} declares {', '.join(suite.space_ids)}, in "
+                    "this order; change the file or the suite's defs.yaml",
+                )
+            ]
+        )
+
+
+def _result(
+    artifact: Artifact, content: str, *, rows: int, **metadata: object
+) -> dg.MaterializeResult[None]:
+    files = [path for path in artifact.folder.rglob("*") if path.is_file()]
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": rows,
+            "stored_bytes": sum(path.stat().st_size for path in files),
+            "stored_version": artifact.version,
+            **metadata,  # type: ignore[dict-item]
+        },
+        data_version=dg.DataVersion(content),
+    )
+
+
+def _notice(suite: Suite) -> dict[str, str]:
+    return {"notice": suite.notice} if suite.notice else {}
+
+
+def _column_schema(schema: pa.Schema) -> dict[str, dg.TableSchema]:
+    columns = [dg.TableColumn(field.name, str(field.type)) for field in schema]
+    return {"dagster/column_schema": dg.TableSchema(columns=columns)}
+
+
+def _preview(table: pa.Table) -> str:
+    return markdown_table(table.slice(0, PREVIEW_ROWS))
+
+
+def markdown_table(table: pa.Table) -> str:
+    """A small table as Markdown; NULL is shown as a dash."""
+
+    def cell(value: object) -> str:
+        if value is None:
+            return "–"
+        if isinstance(value, list):
+            value = ", ".join(map(str, value))
+        text = f"{value:.4f}" if isinstance(value, float) else str(value)
+        return text.replace("|", "\\|").replace("\n", " ")
+
+    lines = [
+        "| " + " | ".join(table.column_names) + " |",
+        "|" + " --- |" * table.num_columns,
+    ]
+    for row in table.to_pylist():
+        lines.append("| " + " | ".join(cell(value) for value in row.values()) + " |")
+    return "\n".join(lines)

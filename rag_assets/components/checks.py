@@ -1,0 +1,177 @@
+"""Great Expectations reports as Dagster asset checks, and the guard that makes them binding."""
+
+# Dagster reads annotations at run time, so they are not postponed here.
+
+from collections.abc import Callable
+
+import dagster as dg
+import pyarrow.parquet as pq
+
+from rag_assets.canonical.files import read_corpus
+from rag_assets.components.suite import (
+    CANONICAL,
+    RESULTS_FILE,
+    StoreResource,
+    Suite,
+    embeddings_path,
+    failures_in_plain_words,
+    results_path,
+)
+from rag_assets.embeddings.files import read_embeddings
+from rag_assets.errors import StoreError
+from rag_assets.evaluation import check_scoped_results
+from rag_assets.quality.report import CheckReport
+from rag_assets.quality.suites import check_canonical_items, check_embeddings
+from rag_assets.store import Artifact, AssetPath, Store
+
+CONTRACT_VALIDATION = "contract_validation"
+RESULT_VALIDATION = "result_validation"
+MECHANICAL_GATES = "mechanical_gates"
+
+_DESCRIPTIONS = {
+    CONTRACT_VALIDATION: "Great Expectations suite: every rule of the contract holds. On failure: "
+    "open the evaluation, find the failing expectation and the sample of ids, correct the source "
+    "and materialize again. Nothing downstream runs on a version that did not pass.",
+    RESULT_VALIDATION: "Great Expectations suite: result lists are well formed, and no subject got "
+    "a document that its groups may not read (leaked pairs must be 0). On failure: do not serve "
+    "from this index; no release is published.",
+    MECHANICAL_GATES: "Great Expectations suite: in every audited pair both spaces hold the same "
+    "items, and each agrees with the canonical items. On failure: read only_old, only_new and "
+    "canonical_mismatches in the audit, bring the sources into line and materialize again. The "
+    "release is published all the same and says that its gates failed.",
+}
+
+
+def check_spec(suite: Suite, asset: AssetPath, check_name: str) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(
+        check_name,
+        asset=suite.key(*asset),
+        blocking=True,
+        description=_DESCRIPTIONS[check_name],
+    )
+
+
+def check_result(suite: Suite, asset: AssetPath, report: CheckReport) -> dg.AssetCheckResult:
+    """A report as Dagster shows it: the table of expectations, and numbers to plot over time."""
+    return dg.AssetCheckResult(
+        asset_key=suite.key(*asset),
+        check_name=report.check_name,
+        passed=report.passed,
+        severity=dg.AssetCheckSeverity.WARN
+        if report.severity == "warn"
+        else dg.AssetCheckSeverity.ERROR,
+        description=summary(report),
+        metadata={
+            "expectations": dg.MetadataValue.md(report.markdown()),
+            **{name: dg.MetadataValue.float(float(n)) for name, n in report.numbers.items()},
+        },
+    )
+
+
+def summary(report: CheckReport) -> str:
+    """One sentence: how many expectations hold, and what the first failing ones found."""
+    failing = [outcome for outcome in report.outcomes if outcome.status != "passed"]
+    if not failing:
+        return f"all {len(report.outcomes)} expectations hold"
+    named = []
+    for outcome in failing[:3]:
+        column = f" of {outcome.column}" if outcome.column else ""
+        sample = f", e.g. {', '.join(outcome.sample[:3])}" if outcome.sample else ""
+        named.append(f"{outcome.expectation}{column} ({outcome.observed}{sample})")
+    more = f" and {len(failing) - 3} more" if len(failing) > 3 else ""
+    return (
+        f"{len(failing)} of {len(report.outcomes)} expectations do not hold: "
+        + "; ".join(named)
+        + more
+    )
+
+
+def guarded(store: Store, asset: AssetPath, check_name: str) -> Artifact:
+    """The artifact to build on, provided that its blocking check passed on exactly this version.
+
+    Dagster's blocking checks gate only within one run; a later run of only the downstream asset
+    would ignore them. The guard goes by version, so it holds across runs and executors.
+    """
+    artifact = store.read(asset)
+    report = store.read_check(artifact, check_name)
+    where = f"{store.suite}/{artifact.name}"
+    if report is None:
+        raise StoreError(
+            f"the check {check_name} has not run on the current version of {where}; "
+            f"materialize {where} together with its checks first"
+        )
+    if report.blocks:
+        raise StoreError(
+            f"the check {check_name} failed on the current version of {where}: "
+            f"{summary(report)}; correct the source and materialize {where} again"
+        )
+    return artifact
+
+
+def built_on(artifact: Artifact, upstream: Artifact) -> None:
+    """StoreError unless `artifact` was built from this very version of `upstream`."""
+    if artifact.inputs.get(upstream.name) != upstream.version:
+        raise StoreError(
+            f"{artifact.name} was built from another version of {upstream.name}; "
+            f"materialize {artifact.name} again"
+        )
+
+
+def chain_checks(suite: Suite) -> list[dg.AssetChecksDefinition]:
+    """The blocking checks on canonical items, embeddings and results of a suite."""
+    checks = [_check(suite, CANONICAL, CONTRACT_VALIDATION, _validate_canonical)]
+    for space_id in suite.space_ids:
+        checks.append(
+            _check(suite, embeddings_path(space_id), CONTRACT_VALIDATION, _validate_embeddings)
+        )
+        checks.append(_check(suite, results_path(space_id), RESULT_VALIDATION, _validate_results))
+    return checks
+
+
+Validation = Callable[[Suite, Store, Artifact], CheckReport]
+
+
+def _check(
+    suite: Suite, asset: AssetPath, check_name: str, validate: Validation
+) -> dg.AssetChecksDefinition:
+    spec = check_spec(suite, asset, check_name)
+
+    @dg.multi_asset_check(
+        specs=[spec],
+        name=f"{'__'.join(suite.key(*asset).path)}__{check_name}".replace("-", "_").replace(
+            ".", "_"
+        ),
+    )
+    def evaluate(context: dg.AssetCheckExecutionContext, store: StoreResource):  # type: ignore[no-untyped-def]
+        with failures_in_plain_words():
+            artifacts = store.of(suite, context.run.run_id)
+            artifact = artifacts.read(asset)
+            report = validate(suite, artifacts, artifact)
+            artifacts.write_check(artifact, report)
+            yield check_result(suite, asset, report)
+
+    return evaluate
+
+
+def _validate_canonical(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:
+    return check_canonical_items(read_corpus(artifact.folder))
+
+
+def _validate_embeddings(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:
+    canonical = store.read(CANONICAL)
+    built_on(artifact, canonical)
+    return check_embeddings(read_embeddings(artifact.folder), read_corpus(canonical.folder))
+
+
+def _validate_results(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:
+    canonical = store.read(CANONICAL)
+    embeddings = store.read(embeddings_path(artifact.asset[0]))
+    built_on(artifact, canonical)
+    built_on(artifact, embeddings)
+    return check_scoped_results(
+        pq.read_table(artifact.folder / RESULTS_FILE),
+        read_embeddings(embeddings.folder),
+        read_corpus(canonical.folder),
+        suite.ks,
+        suite.pairs,
+    )

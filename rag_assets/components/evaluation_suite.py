@@ -1,0 +1,152 @@
+"""EvaluationSuite: one YAML file describes a data set, its spaces and what is audited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import dagster as dg
+from pydantic import Field, field_validator, model_validator
+
+from rag_assets.components.chain import (
+    canonical_items_asset,
+    embeddings_asset,
+    exact_index_asset,
+    exact_results_asset,
+)
+from rag_assets.components.checks import chain_checks
+from rag_assets.components.suite import Suite, asset_group
+from rag_assets.components.tables import tables_asset
+from rag_assets.errors import UsageError
+from rag_assets.evaluation import audited_pairs, check_ks
+from rag_assets.project import models_folder, project_root
+from rag_assets.warehouse.models import load_models
+
+
+class FixtureSource(dg.Model, dg.Resolvable):
+    """A JSON fixture that holds contracts, items with vectors, and graded queries."""
+
+    format: Literal["fixture"] = "fixture"
+    path: str = Field(description="Path of the JSON file, relative to the project's folder.")
+    max_mib: float = Field(
+        default=5, gt=0, description="Files larger than this many MiB are refused."
+    )
+
+
+class Space(dg.Model, dg.Resolvable):
+    """One embedding space of the suite."""
+
+    space_id: str = Field(description="The space's id in the source.")
+
+
+class Audit(dg.Model, dg.Resolvable):
+    """A migration from an old to a new space, to be audited."""
+
+    old: str
+    new: str
+
+
+class DailySchedule(dg.Model, dg.Resolvable):
+    """When the suite is evaluated again."""
+
+    cron: str = "0 5 * * *"
+    timezone: str = "UTC"
+    enabled: bool = Field(default=False, description="Whether the schedule starts switched on.")
+
+
+class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
+    """Evaluates embedding spaces on one source: canonical items, embeddings, indexes, results,
+    measures, migration audits and a DuckDB release that people query."""
+
+    name: str = Field(description="Short name: letters, digits, '-' and '_'. Names the database.")
+    description: str = ""
+    owners: Sequence[str] = Field(
+        default=(), description="Owners of every asset: an e-mail address or team:NAME."
+    )
+    source: FixtureSource
+    spaces: Sequence[Space] = Field(description="In order: the first one's rows are canonical.")
+    k: Sequence[int] = Field(default=(3,), description="Cut-offs of all measures.")
+    audits: Sequence[Audit] | None = Field(
+        default=None, description="Pairs to audit; every two neighbouring spaces if left out."
+    )
+    schedule: DailySchedule = Field(default_factory=DailySchedule)
+    kept_releases: int = Field(default=10, ge=1, description="How many releases are kept.")
+    notice: str = Field(
+        default="", description="What a reader must know before reading any number of this suite."
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, name: str) -> str:
+        if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
+            raise ValueError("use lower-case letters, digits, '-' and '_', starting with a letter")
+        return name
+
+    @model_validator(mode="after")
+    def _consistent(self) -> EvaluationSuite:
+        # UsageError is for calls; inside a YAML file pydantic names the place.
+        try:
+            self.suite()
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def suite(self) -> Suite:
+        """The checked, plain description that the asset builders use."""
+        space_ids = tuple(space.space_id for space in self.spaces)
+        if not space_ids:
+            raise UsageError("a suite needs at least one space")
+        groups = [asset_group(self.name, space_id) for space_id in space_ids]
+        if len(set(groups)) != len(groups):
+            raise UsageError(
+                "two spaces have the same id, or ids that differ only in punctuation: "
+                + ", ".join(space_ids)
+            )
+        declared = None if self.audits is None else [(a.old, a.new) for a in self.audits]
+        return Suite(
+            name=self.name,
+            source=project_root() / Path(self.source.path),
+            source_shown=self.source.path,
+            max_bytes=int(self.source.max_mib * 2**20),
+            space_ids=space_ids,
+            ks=check_ks(self.k),
+            pairs=audited_pairs(declared, space_ids),
+            owners=tuple(self.owners),
+            kept_releases=self.kept_releases,
+            notice=self.notice,
+        )
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        suite = self.suite()
+        models = load_models(models_folder())
+        assets = [canonical_items_asset(suite)]
+        for space_id in suite.space_ids:
+            assets += [
+                embeddings_asset(suite, space_id),
+                exact_index_asset(suite, space_id),
+                exact_results_asset(suite, space_id),
+            ]
+        assets.append(tables_asset(suite, models))
+        job = dg.define_asset_job(
+            name=suite.job_name,
+            selection=dg.AssetSelection.assets(*assets),
+            description=f"Evaluate the suite {suite.name} from its source to a release. "
+            + self.description,
+            tags={"rag_assets/suite": suite.name},
+        )
+        schedule = dg.ScheduleDefinition(
+            name=f"{suite.job_name}_schedule",
+            job=job,
+            cron_schedule=self.schedule.cron,
+            execution_timezone=self.schedule.timezone,
+            default_status=dg.DefaultScheduleStatus.RUNNING
+            if self.schedule.enabled
+            else dg.DefaultScheduleStatus.STOPPED,
+            description=f"Re-evaluates the suite {suite.name}. Set cron, time zone and default "
+            "state in the suite's defs.yaml.",
+        )
+        return dg.Definitions(
+            assets=assets, asset_checks=chain_checks(suite), jobs=[job], schedules=[schedule]
+        )

@@ -1,0 +1,81 @@
+"""The plain description of a suite that the asset builders share, and the names of its assets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+from rag_assets.errors import RagAssetsError
+from rag_assets.evaluation import AuditedPair
+from rag_assets.store import AssetPath, Store
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A checked EvaluationSuite. `source_shown` is the source's path as the YAML spells it."""
+
+    name: str
+    source: Path
+    source_shown: str
+    max_bytes: int
+    space_ids: tuple[str, ...]
+    ks: tuple[int, ...]
+    pairs: tuple[AuditedPair, ...]
+    owners: tuple[str, ...]
+    kept_releases: int
+    notice: str
+
+    @property
+    def job_name(self) -> str:
+        return f"evaluate_{asset_group(self.name)}"
+
+    def key(self, *path: str) -> dg.AssetKey:
+        return dg.AssetKey([self.name, *path])
+
+
+CANONICAL: AssetPath = ("canonical_items",)
+RESULTS_FILE = "results.parquet"
+
+
+def embeddings_path(space_id: str) -> AssetPath:
+    return (space_id, "embeddings")
+
+
+def index_path(space_id: str) -> AssetPath:
+    return (space_id, "exact_index")
+
+
+def results_path(space_id: str) -> AssetPath:
+    return (space_id, "exact_results")
+
+
+def asset_group(*names: str) -> str:
+    """A Dagster group name: letters, digits and underscores only."""
+    return "__".join(re.sub(r"[^A-Za-z0-9]+", "_", name) for name in names)
+
+
+class StoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Where every asset reads and writes its artifacts, and where releases are published."""
+
+    root: str
+
+    def of(self, suite: Suite, run_id: str) -> Store:
+        return Store(Path(self.root), suite.name, run_id)
+
+    @property
+    def warehouse(self) -> Path:
+        return Path(self.root)
+
+
+@contextmanager
+def failures_in_plain_words() -> Iterator[None]:
+    """Turn an error meant for users into a step failure that shows its message, not a traceback."""
+    try:
+        yield
+    except RagAssetsError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from None

@@ -1,0 +1,234 @@
+"""The SQL models of a suite as one multi-asset that ends in a published release."""
+
+# Dagster reads annotations at run time, so they are not postponed here.
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import pyarrow as pa
+
+from rag_assets.canonical.corpus import Corpus, digest
+from rag_assets.canonical.files import read_corpus
+from rag_assets.components.chain import markdown_table
+from rag_assets.components.checks import (
+    CONTRACT_VALIDATION,
+    MECHANICAL_GATES,
+    RESULT_VALIDATION,
+    built_on,
+    check_result,
+    check_spec,
+    guarded,
+)
+from rag_assets.components.suite import (
+    CANONICAL,
+    RESULTS_FILE,
+    StoreResource,
+    Suite,
+    asset_group,
+    embeddings_path,
+    failures_in_plain_words,
+    results_path,
+)
+from rag_assets.embeddings.files import read_embeddings
+from rag_assets.evaluation import base_tables, build_checked, space_item_rows
+from rag_assets.project import project_root, shown_path, source_version
+from rag_assets.provenance import manifest
+from rag_assets.quality.report import CheckReport
+from rag_assets.store import Artifact, AssetPath, Store
+from rag_assets.warehouse.build import BaseTable, TableSummary, summarize, table_digest
+from rag_assets.warehouse.models import Model
+from rag_assets.warehouse.release import Release, publish
+
+AUDIT: AssetPath = ("migration_audit",)
+# Shown as a Markdown table on its asset, not only as a schema.
+SHOWN_WHOLE = ("migration_audit", "metric_by_space", "space_inventory", "migration_by_query")
+
+
+def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
+    """The assets that fill a base table."""
+    embeddings = [suite.key(*embeddings_path(space_id)) for space_id in suite.space_ids]
+    results = [suite.key(*results_path(space_id)) for space_id in suite.space_ids]
+    canonical = [suite.key(*CANONICAL)]
+    return {
+        "space_items": embeddings,
+        "spaces": canonical + embeddings,
+        "results": results,
+        "indexes": results,
+        "checks": canonical + embeddings + results,
+        "manifest": results,
+    }.get(base_table, canonical)
+
+
+def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
+    """One asset per SQL model; the table canonical_items belongs to the asset of that name."""
+    code = source_version("evaluation.py", "warehouse", "quality")
+    shown = [model for model in models if (model.name,) != CANONICAL]
+    specs = [_spec(suite, model, code) for model in shown]
+
+    @dg.multi_asset(
+        specs=specs,
+        check_specs=[check_spec(suite, AUDIT, MECHANICAL_GATES)],
+        name=asset_group(suite.name, "tables"),
+    )
+    def tables(
+        context: dg.AssetExecutionContext, store: StoreResource
+    ) -> Iterator[dg.MaterializeResult[None]]:
+        with failures_in_plain_words():
+            artifacts = store.of(suite, context.run_id)
+            base = _base(suite, artifacts, context.run_id)
+            gates: list[CheckReport] = []
+            audit_name = f"{suite.name}/{AUDIT[0]}"
+
+            def build_into(connection: duckdb.DuckDBPyConnection) -> None:
+                gates.append(
+                    build_checked(
+                        connection, base, models, audit_name=audit_name, pairs=len(suite.pairs)
+                    )
+                )
+
+            release = publish(
+                build_into, warehouse=store.warehouse, suite=suite.name, keep=suite.kept_releases
+            )
+            context.log.info(f"published {shown_path(release.path)}")
+            with duckdb.connect(str(release.path), read_only=True) as connection:
+                built = summarize(connection)
+                results = [
+                    _materialized(
+                        suite,
+                        model,
+                        built[model.name],
+                        connection,
+                        release,
+                        store.warehouse,
+                        [check_result(suite, AUDIT, gates[0])] if (model.name,) == AUDIT else [],
+                    )
+                    for model in shown
+                ]
+        yield from results
+
+    return tables
+
+
+def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
+    upstream = [suite.key(name) for name in model.depends_on]
+    for base_table in model.reads:
+        upstream += upstream_assets(suite, base_table)
+    audit = model.name.startswith("migration") or model.name in ("check_results", "manifest")
+    return dg.AssetSpec(
+        suite.key(model.name),
+        deps=sorted(set(upstream)),
+        group_name=asset_group(suite.name, "audits" if audit else "measures"),
+        description=model.description,
+        kinds={"duckdb", "sql"},
+        owners=list(suite.owners),
+        code_version=f"{code}-{digest(model.sql)[:12]}",
+    )
+
+
+def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
+    """The base tables, from versions that passed their checks and belong together."""
+    canonical = guarded(store, CANONICAL, CONTRACT_VALIDATION)
+    corpus = read_corpus(canonical.folder)
+    space_items = []
+    results = []
+    checked = [(canonical, CONTRACT_VALIDATION)]
+    for space_id in suite.space_ids:
+        embeddings = guarded(store, embeddings_path(space_id), CONTRACT_VALIDATION)
+        found = guarded(store, results_path(space_id), RESULT_VALIDATION)
+        built_on(embeddings, canonical)
+        built_on(found, canonical)
+        built_on(found, embeddings)
+        space = read_embeddings(embeddings.folder)
+        space_items.append(space_item_rows(space, corpus.space_no(space_id)))
+        results.append(found.folder / RESULTS_FILE)
+        checked += [(embeddings, CONTRACT_VALIDATION), (found, RESULT_VALIDATION)]
+    return base_tables(
+        corpus,
+        space_items=space_items,
+        results=results,
+        ks=suite.ks,
+        pairs=suite.pairs,
+        reports=_reports(suite, store, checked),
+        manifest=_manifest(suite, corpus, checked, run_id),
+    )
+
+
+def _reports(
+    suite: Suite, store: Store, checked: Sequence[tuple[Artifact, str]]
+) -> Iterator[tuple[str, CheckReport]]:
+    for artifact, check_name in checked:
+        report = store.read_check(artifact, check_name)
+        if report is not None:  # guarded() has just read it
+            yield f"{suite.name}/{artifact.name}", report
+
+
+def _manifest(
+    suite: Suite, corpus: Corpus, checked: Sequence[tuple[Artifact, str]], run_id: str
+) -> dict[str, str]:
+    facts = {
+        "suite": suite.name,
+        "source": suite.source_shown,
+        "notice": suite.notice,
+        "evaluated_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "dagster_run_id": run_id,
+        "k": ", ".join(map(str, suite.ks)),
+        "audits": ", ".join(f"{pair.old}:{pair.new}" for pair in suite.pairs),
+        "seeds": "none: exact search uses no random numbers",
+        "ranking": "score descending on a grid of 2^-30 of the largest attainable score, "
+        "then item id ascending",
+    }
+    for contract in corpus.contracts:
+        facts[f"contract_signature {contract.space_id}"] = contract.signature
+    for artifact, _ in checked:
+        facts[f"version {artifact.name}"] = artifact.version
+    return manifest(project_root(), facts)
+
+
+def _materialized(
+    suite: Suite,
+    model: Model,
+    table: TableSummary,
+    connection: duckdb.DuckDBPyConnection,
+    release: Release,
+    warehouse: Path,
+    check_results: Sequence[dg.AssetCheckResult],
+) -> dg.MaterializeResult[None]:
+    columns = [dg.TableColumn(name, kind) for name, kind in table.columns]
+    metadata: dict[str, object] = {
+        "dagster/row_count": table.row_count,
+        "dagster/column_schema": dg.TableSchema(columns=columns),
+        "dagster/table_name": f"{suite.name}.main.{model.name}",
+        "database": dg.MetadataValue.path(f"{shown_path(warehouse)}/{suite.name}.duckdb"),
+        "release": release.release_id,
+        "query": f"SELECT * FROM {model.name}",
+    }
+    if suite.notice:
+        metadata["notice"] = suite.notice
+    if model.name in SHOWN_WHOLE:
+        rows: pa.Table = connection.sql(f"SELECT * FROM {model.name}").to_arrow_table()
+        metadata["table"] = dg.MetadataValue.md(markdown_table(rows.slice(0, 50)))
+        metadata |= _numbers(rows)
+    return dg.MaterializeResult(
+        asset_key=suite.key(model.name),
+        metadata=metadata,  # type: ignore[arg-type]
+        check_results=check_results,
+        data_version=dg.DataVersion(table_digest(connection, model.name)),
+    )
+
+
+def _numbers(table: pa.Table) -> dict[str, float]:
+    """Measures as single numbers, which the UI can plot over time."""
+    numbers = {}
+    for row in table.slice(0, 20).to_pylist():
+        ids = [
+            str(row[name])
+            for name in ("old_space_id", "new_space_id", "space_id", "k")
+            if name in row
+        ]
+        for column, value in row.items():
+            if isinstance(value, float) and "case_id" not in row:
+                numbers[f"{column} [{' '.join(ids)}]"] = value
+    return numbers

@@ -1,0 +1,25 @@
+"""The Dagster code location: every suite under defs/, one store, one executor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+
+from rag_assets.components.progress import progress_logger
+from rag_assets.components.suite import StoreResource
+from rag_assets.project import warehouse_root
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    suites = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
+    return dg.Definitions.merge(
+        suites,
+        dg.Definitions(
+            resources={"store": StoreResource(root=str(warehouse_root()))},
+            # In one process: imports and BLAS threads are shared. See the README for multiprocess.
+            executor=dg.in_process_executor,
+            loggers={"console": dg.colored_console_logger, "progress": progress_logger},
+        ),
+    )

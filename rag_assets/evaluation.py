@@ -1,0 +1,358 @@
+"""The chain as plain functions: what is searched, what the SQL models read, and the notice.
+
+The Dagster assets and `rag-assets evaluate` both call these, so that a number in the UI and a
+number on the command line are the same number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rag_assets.canonical.corpus import RESULTS, Corpus
+from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
+from rag_assets.errors import UsageError
+from rag_assets.indexes.exact import ExactIndex
+from rag_assets.project import models_folder, project_root
+from rag_assets.provenance import manifest as manifest_facts
+from rag_assets.quality.report import CheckReport, merged
+from rag_assets.results.search import search_cases
+from rag_assets.sources.fixture import load_fixture
+from rag_assets.warehouse.build import BASE, BaseTable, build, rebuild
+from rag_assets.warehouse.models import Model, load_models
+from rag_assets.warehouse.release import write_database
+
+EXACT = "exact"
+NOTICE = (
+    "Vectors were taken as given from a fixture. Hand-authored vectors exercise the pipeline and "
+    "show nothing about the quality of any model."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedPair:
+    """An old and a new space. `pair_no` counts from 1 in declared order."""
+
+    pair_no: int
+    old: str
+    new: str
+
+
+def audited_pairs(
+    declared: Sequence[tuple[str, str]] | None, space_ids: Sequence[str]
+) -> tuple[AuditedPair, ...]:
+    """The pairs to audit; every pair of neighbouring spaces where none are declared.
+
+    UsageError for an unknown space, a space paired with itself, or a pair named twice.
+    """
+    if declared is None:
+        declared = list(zip(space_ids, space_ids[1:], strict=False))
+    for old, new in declared:
+        for space_id in (old, new):
+            if space_id not in space_ids:
+                raise UsageError(
+                    f"audit {old}:{new}: unknown space {space_id!r}; known spaces are "
+                    + ", ".join(space_ids)
+                )
+        if old == new:
+            raise UsageError(f"audit {old}:{new}: a space cannot be audited against itself")
+    if len(set(declared)) != len(declared):
+        raise UsageError("the same pair of spaces is audited twice; name each pair once")
+    return tuple(AuditedPair(number, old, new) for number, (old, new) in enumerate(declared, 1))
+
+
+def check_ks(ks: Sequence[object]) -> tuple[int, ...]:
+    """Sorted cut-offs. UsageError unless they are distinct positive integers (True is not one)."""
+    if not ks:
+        raise UsageError("at least one k is needed")
+    checked: list[int] = []
+    for k in ks:
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
+            raise UsageError(f"k must be an integer from 1 to {MAX_K}, not {k!r}")
+        checked.append(k)
+    if len(set(checked)) != len(checked):
+        raise UsageError("the same k is given twice")
+    return tuple(sorted(checked))
+
+
+MAX_K = 10_000
+
+
+def exact_results(
+    space: EmbeddedSpace,
+    index: ExactIndex,
+    corpus: Corpus,
+    ks: Sequence[int],
+    pairs: Iterable[AuditedPair],
+) -> pa.Table:
+    """Exact results of every case in one space, as rows of base.results.
+
+    Scope 0 is the whole space. Where an audited pair's spaces hold different documents, the cases
+    are searched once more among the documents both hold (scope = pair_no), so that the pair's
+    quality is compared on equal ground.
+    """
+    space_id = space.contract.space_id
+    depth = max(ks)
+    tables = [_scoped(0, corpus, space, index, depth, among=None)]
+    for pair in pairs:
+        if space_id in (pair.old, pair.new):
+            shared = shared_documents(corpus, pair)
+            if shared is not None:
+                tables.append(_scoped(pair.pair_no, corpus, space, index, depth, among=shared))
+    return pa.concat_tables(tables)
+
+
+def _scoped(
+    scope: int,
+    corpus: Corpus,
+    space: EmbeddedSpace,
+    index: ExactIndex,
+    depth: int,
+    among: np.ndarray | None,
+) -> pa.Table:
+    found = search_cases(space, corpus.items, corpus.cases, depth, index=index, among=among)
+    return _with_constants(
+        BASE["results"],
+        found,
+        scope=scope,
+        space_no=corpus.space_no(space.contract.space_id),
+        index_name=EXACT,
+    )
+
+
+def shared_documents(corpus: Corpus, pair: AuditedPair) -> np.ndarray | None:
+    """`int32[n]`: the item_no of documents that both spaces hold; None if they hold the same."""
+    old, new = _document_numbers(corpus, pair.old), _document_numbers(corpus, pair.new)
+    return None if np.array_equal(old, new) else np.intersect1d(old, new)
+
+
+def _document_numbers(corpus: Corpus, space_id: str) -> np.ndarray:
+    items = corpus.items_of(space_id)
+    is_document = np.array(items["role"].to_pylist()) == corpus.contract(space_id).document_role
+    numbers: np.ndarray = items["item_no"].to_numpy()[is_document]
+    return numbers
+
+
+def _with_constants(schema: pa.Schema, table: pa.Table, **constants: object) -> pa.Table:
+    """`table` with constant columns added, in the columns and types of `schema`."""
+    columns = []
+    for column in schema:
+        if column.name in constants:
+            values = pa.repeat(pa.scalar(constants[column.name], column.type), len(table))
+        else:
+            values = table[column.name].cast(column.type)
+        columns.append(values)
+    return pa.table(columns, schema=schema)
+
+
+def vector_norms(vectors: np.ndarray, block: int = 65_536) -> np.ndarray:
+    """`float64[n]`: L2 norms of stored components, block by block (vectors may be mapped)."""
+    norms = np.empty(len(vectors))
+    for start in range(0, len(vectors), block):
+        part = vectors[start : start + block].astype(np.float64)
+        norms[start : start + block] = np.sqrt(np.einsum("ij,ij->i", part, part))
+    return norms
+
+
+def space_item_rows(space: EmbeddedSpace, space_no: int) -> pa.Table:
+    """Rows of base.space_items: what one space really holds, with the norm of each vector."""
+    with_norms = space.items.append_column("l2_norm", pa.array(vector_norms(space.vectors)))
+    return _with_constants(BASE["space_items"], with_norms, space_no=space_no)
+
+
+def base_tables(
+    corpus: Corpus,
+    *,
+    space_items: Sequence[pa.Table],
+    results: pa.Table | Sequence[Path],
+    ks: Sequence[int],
+    pairs: Sequence[AuditedPair],
+    reports: Iterable[tuple[str, CheckReport]],
+    manifest: Mapping[str, str],
+) -> dict[str, BaseTable]:
+    """The inputs of the SQL models. `reports` pairs an asset's name with a check on it."""
+    spaces = [
+        {
+            **asdict(contract),
+            "space_no": number,
+            "contract_signature": contract.signature,
+            "status": "evaluated",
+            "status_reason": None,
+        }
+        for number, contract in enumerate(corpus.contracts)
+    ]
+    numbered_pairs = [
+        {
+            "pair_no": pair.pair_no,
+            "old_space_no": corpus.space_no(pair.old),
+            "new_space_no": corpus.space_no(pair.new),
+        }
+        for pair in pairs
+    ]
+    indexes = [{"space_no": n, "index_name": EXACT} for n in range(len(corpus.contracts))]
+    return {
+        "spaces": _rows("spaces", spaces),
+        "items": corpus.items,
+        "space_items": pa.concat_tables(space_items),
+        "cases": corpus.cases,
+        "qrels": corpus.qrels,
+        "results": results,
+        "indexes": _rows("indexes", indexes),
+        "evaluated_k": _rows("evaluated_k", [{"k": k} for k in ks]),
+        "audited_pairs": _rows("audited_pairs", numbered_pairs),
+        "checks": check_rows(reports),
+        "manifest": manifest_rows(manifest),
+    }
+
+
+def check_rows(reports: Iterable[tuple[str, CheckReport]]) -> pa.Table:
+    """Rows of base.checks; `evaluated_at` is UTC."""
+    rows = [
+        {
+            "check_name": report.check_name,
+            "asset": asset,
+            "passed": report.passed,
+            "severity": report.severity,
+            "evaluated_at": report.evaluated_at.replace(tzinfo=None),
+            "details": report.to_json(),
+        }
+        for asset, report in reports
+    ]
+    return _rows("checks", rows)
+
+
+def manifest_rows(manifest: Mapping[str, str]) -> pa.Table:
+    return _rows("manifest", [{"key": key, "value": value} for key, value in manifest.items()])
+
+
+def _rows(name: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    schema = BASE[name]
+    return pa.Table.from_pylist(
+        [{column: row[column] for column in schema.names} for row in rows], schema=schema
+    )
+
+
+def build_checked(
+    connection: duckdb.DuckDBPyConnection,
+    base: Mapping[str, BaseTable],
+    models: Sequence[Model],
+    *,
+    audit_name: str,
+    pairs: int,
+) -> CheckReport:
+    """Build all tables, check the mechanical gates, and record their outcome in the tables.
+
+    `audit_name` is what the report is filed under in check_results.
+    """
+    build(connection, base, models)
+    from rag_assets.quality.suites import check_mechanical_gates
+
+    audit = connection.sql("SELECT * FROM migration_audit").to_arrow_table()
+    gates = check_mechanical_gates(audit, pairs)
+    outcome = {"mechanical_gates": "passed" if gates.passed else "failed"}
+    added = {"checks": check_rows([(audit_name, gates)]), "manifest": manifest_rows(outcome)}
+    rebuild(connection, added, models)
+    return gates
+
+
+def check_scoped_results(
+    results: pa.Table,
+    space: EmbeddedSpace,
+    corpus: Corpus,
+    ks: Sequence[int],
+    pairs: Iterable[AuditedPair],
+) -> CheckReport:
+    """The result validation of every scope that was searched, as one report."""
+    from rag_assets.quality.suites import check_results
+
+    scopes: dict[int, np.ndarray | None] = {0: None}
+    scopes |= {pair.pair_no: shared_documents(corpus, pair) for pair in pairs}
+    reports = []
+    for scope, among in scopes.items():
+        rows = results.filter(pc.equal(results["scope"], scope))
+        if scope == 0 or len(rows) > 0:
+            ranked = rows.select(RESULTS.names)
+            reports.append(check_results(ranked, space, corpus, max(ks), among=among))
+    return merged(reports)
+
+
+def evaluate_fixture(
+    path: Path,
+    *,
+    ks: Sequence[int],
+    audits: Sequence[tuple[str, str]] | None,
+    max_bytes: int,
+    db: Path | None = None,
+) -> tuple[bool, duckdb.DuckDBPyConnection]:
+    """Evaluate a fixture without Dagster: whether all gates passed, and a connection to all tables.
+
+    With `db`, the tables are also written to that new DuckDB file, checks included. InputError for
+    a bad fixture, UsageError for a bad k, pair or database path; nothing is written then.
+    """
+    ks = check_ks(ks)
+    corpus = load_fixture(path, max_bytes=max_bytes)
+    pairs = audited_pairs(audits, [contract.space_id for contract in corpus.contracts])
+    models = load_models(models_folder())
+    spaces = [declared_embeddings(corpus, contract.space_id) for contract in corpus.contracts]
+    results = [exact_results(s, ExactIndex.build(s), corpus, ks, pairs) for s in spaces]
+    reports = []
+    if db is not None:
+        reports = _fixture_reports(path, corpus, spaces, results, ks, pairs)
+    base = base_tables(
+        corpus,
+        space_items=[space_item_rows(space, number) for number, space in enumerate(spaces)],
+        results=pa.concat_tables(results),
+        ks=ks,
+        pairs=pairs,
+        reports=reports,
+        manifest=manifest_facts(project_root(), {"source": str(path), "notice": NOTICE}),
+    )
+    connection = duckdb.connect()
+    if db is None:
+        build(connection, base, models)
+        gates_passed = _gates_pass(connection)
+    else:
+        gates: list[CheckReport] = []
+        write_database(
+            db,
+            lambda file: gates.append(
+                build_checked(file, base, models, audit_name=str(path), pairs=len(pairs))
+            ),
+        )
+        connection.execute(
+            f"ATTACH '{str(db).replace(chr(39), chr(39) * 2)}' AS written (READ_ONLY)"
+        )
+        connection.execute("USE written")
+        gates_passed = gates[0].passed and not any(report.blocks for _, report in reports)
+    return gates_passed, connection
+
+
+def _fixture_reports(
+    path: Path,
+    corpus: Corpus,
+    spaces: Sequence[EmbeddedSpace],
+    results: Sequence[pa.Table],
+    ks: Sequence[int],
+    pairs: Sequence[AuditedPair],
+) -> list[tuple[str, CheckReport]]:
+    from rag_assets.quality.suites import check_canonical_items, check_embeddings
+
+    reports = [(f"{path.name}/canonical_items", check_canonical_items(corpus))]
+    for space, found in zip(spaces, results, strict=True):
+        name = f"{path.name}/{space.contract.space_id}"
+        reports.append((f"{name}/embeddings", check_embeddings(space, corpus)))
+        scoped = check_scoped_results(found, space, corpus, ks, pairs)
+        reports.append((f"{name}/exact_results", scoped))
+    return reports
+
+
+def _gates_pass(connection: duckdb.DuckDBPyConnection) -> bool:
+    failing = "SELECT count(*) FROM migration_audit WHERE mechanical_gates_pass IS NOT TRUE"
+    [[count]] = connection.sql(failing).fetchall()
+    return bool(count == 0)

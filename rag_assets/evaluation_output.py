@@ -1,0 +1,146 @@
+"""What `rag-assets evaluate` prints, read from the built tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import duckdb
+
+from rag_assets.evaluation import NOTICE
+from rag_assets.tabular import joined, text_table
+
+Row = dict[str, Any]
+
+
+def as_json(connection: duckdb.DuckDBPyConnection) -> str:
+    """The evaluation as JSON, equal to the byte for equal input. Undefined values are null."""
+    spaces = _rows(connection, "SELECT * FROM spaces ORDER BY space_no")
+    document = {
+        "notice": NOTICE,
+        "k": [row["k"] for row in _rows(connection, "SELECT k FROM base.evaluated_k ORDER BY k")],
+        "spaces": {row["space_id"]: _space(connection, row) for row in spaces},
+        "migration_audits": _audits(connection),
+    }
+    return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
+
+
+def as_tables(connection: duckdb.DuckDBPyConnection) -> str:
+    """The evaluation for a terminal; numbers are rounded here only."""
+    return joined([*summary_tables(connection), f"Note: {NOTICE}"])
+
+
+def summary_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """What a person reads first, as text: spaces, measures, audits and failed checks."""
+    found = {title: connection.sql(query).to_arrow_table() for title, query in SUMMARY.items()}
+    return [text_table(table, title=title) for title, table in found.items() if len(table) > 0]
+
+
+SUMMARY = {
+    "Spaces": "SELECT space_id, model, revision, dimension, metric, document_count, "
+    "query_item_count, estimated_raw_vector_bytes AS raw_bytes "
+    "FROM spaces JOIN space_inventory USING (space_id, dimension) ORDER BY space_no",
+    "Relevance (means over queries with a defined value)": "SELECT m.* FROM metric_by_space AS m "
+    "JOIN spaces USING (space_id) ORDER BY space_no, index_name, k",
+    "By subgroup": "SELECT m.* FROM metric_by_subgroup AS m JOIN spaces USING (space_id) "
+    "ORDER BY space_no, index_name, subgroup, k",
+    "Migrations: mechanical gates": "SELECT DISTINCT old_space_id, new_space_id, inventory_match, "
+    "canonical_match, mechanical_gates_pass, only_old_count, only_new_count, "
+    "canonical_mismatch_count, vectors_directly_comparable FROM migration_audit ORDER BY ALL",
+    "Migrations: quality (new minus old; a person decides)": "SELECT old_space_id, new_space_id, "
+    "index_name, k, quality_scope, delta_mean_recall_at_k, delta_mrr, delta_mean_ndcg_at_k, "
+    "mean_top_k_jaccard, quality_decision_required FROM migration_audit ORDER BY ALL",
+    "Failed checks": "SELECT asset, check_name, severity FROM check_results WHERE NOT passed "
+    "ORDER BY ALL",
+}
+
+
+def _space(connection: duckdb.DuckDBPyConnection, space: Row) -> Row:
+    space_id = space["space_id"]
+    [inventory] = _rows(connection, "SELECT * FROM space_inventory WHERE space_id = ?", space_id)
+    contract = {
+        name: value
+        for name, value in space.items()
+        if name not in ("space_no", "status", "status_reason")
+    }
+    means = _rows(
+        connection, "SELECT * FROM metric_by_space WHERE space_id = ? ORDER BY k", space_id
+    )
+    return {
+        "contract": contract,
+        "inventory": _without(inventory, "space_id"),
+        "evaluation": [_evaluation(connection, space_id, row) for row in means],
+    }
+
+
+def _evaluation(connection: duckdb.DuckDBPyConnection, space_id: str, means: Row) -> Row:
+    k = means["k"]
+    subgroups = _rows(
+        connection,
+        "SELECT * FROM metric_by_subgroup WHERE space_id = ? AND k = ? ORDER BY subgroup",
+        space_id,
+        k,
+    )
+    return {
+        **_without(means, "space_id", "index_name"),
+        "subgroups": {
+            row["subgroup"]: _without(row, "space_id", "index_name", "k", "subgroup")
+            for row in subgroups
+        },
+        "details": _rows(connection, DETAILS, space_id, k),
+    }
+
+
+DETAILS = """
+WITH returned AS (
+    SELECT
+        case_id,
+        list(item_id ORDER BY rank) AS result_ids,
+        list(score ORDER BY rank) AS scores
+    FROM query_results
+    WHERE space_id = $1 AND rank <= $2
+    GROUP BY case_id
+)
+SELECT
+    c.case_id,
+    c.query_item_id,
+    coalesce(r.result_ids, []) AS result_ids,
+    coalesce(r.scores, []) AS scores,
+    m.recall_at_k,
+    m.precision_at_k,
+    m.reciprocal_rank,
+    m.ndcg_at_k,
+    c.subgroups
+FROM metric_by_query AS m
+JOIN base.cases AS c USING (case_id)
+LEFT JOIN returned AS r USING (case_id)
+WHERE m.space_id = $1 AND m.k = $2
+ORDER BY c.case_no
+"""
+
+
+def _audits(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+    audits = _rows(
+        connection,
+        "SELECT a.* FROM migration_audit AS a JOIN migration_pairs AS p "
+        "USING (old_space_id, new_space_id) ORDER BY p.pair_no, a.k",
+    )
+    for audit in audits:
+        audit["details"] = _rows(
+            connection,
+            "SELECT m.* FROM migration_by_query AS m JOIN base.cases USING (case_id) "
+            "WHERE old_space_id = ? AND new_space_id = ? AND k = ? ORDER BY case_no",
+            audit["old_space_id"],
+            audit["new_space_id"],
+            audit["k"],
+        )
+    return audits
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, query: str, *values: object) -> list[Row]:
+    rows: list[Row] = connection.sql(query, params=list(values)).to_arrow_table().to_pylist()
+    return rows
+
+
+def _without(row: Row, *names: str) -> Row:
+    return {name: value for name, value in row.items() if name not in names}

@@ -1,0 +1,65 @@
+"""Where the project's files are: bundled data, SQL models, suites and the warehouse."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from rag_assets.errors import UsageError
+
+
+def project_root() -> Path:
+    """The folder that holds workspace.yaml, dbt_like_sql/ and data/.
+
+    `RAG_ASSETS_PROJECT` names it; otherwise it is the folder above this package, or the nearest
+    one above the current folder. UsageError if there is none.
+    """
+    named = os.environ.get("RAG_ASSETS_PROJECT")
+    if named:
+        candidates = [Path(named).absolute()]
+    else:
+        here = Path.cwd()
+        candidates = [Path(__file__).parents[1], here, *here.parents]
+    for folder in candidates:
+        if (folder / "dbt_like_sql").is_dir():
+            return folder
+    raise UsageError(
+        "no rag-assets project found; run this inside a clone of the project, "
+        "or set RAG_ASSETS_PROJECT to its folder"
+    )
+
+
+def warehouse_root() -> Path:
+    """Where artifacts and releases live: `RAG_ASSETS_WAREHOUSE`, or data/warehouse/."""
+    named = os.environ.get("RAG_ASSETS_WAREHOUSE")
+    return Path(named).absolute() if named else project_root() / "data" / "warehouse"
+
+
+def models_folder() -> Path:
+    return project_root() / "dbt_like_sql"
+
+
+def shown_path(path: Path) -> str:
+    """`path` as a person types it: relative to the current folder or the project if inside."""
+    for base in (Path.cwd(), project_root()):
+        if path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
+    return str(path)
+
+
+def source_version(*packages: str) -> str:
+    """Short hash over the Python files of packages or modules, e.g. ("canonical", "store.py").
+
+    Used as an asset's code version: a changed computation is visible without anybody having to
+    remember to bump a number.
+    """
+    sha = hashlib.sha256()
+    home = Path(__file__).parent
+    for name in packages:
+        path = home / name
+        files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        for file in files:
+            sha.update(file.relative_to(home).as_posix().encode())
+            sha.update(file.read_bytes())
+    return sha.hexdigest()[:12]

@@ -1,0 +1,113 @@
+"""`rag-assets run`: materialize one suite in this process and tell how it went."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+from dagster import DagsterEventType
+
+from rag_assets.components.suite import asset_group
+from rag_assets.errors import StoreError, UsageError
+from rag_assets.evaluation_output import summary_tables
+from rag_assets.project import project_root, shown_path, warehouse_root
+from rag_assets.tabular import joined
+from rag_assets.warehouse.release import current_release
+
+
+def run_suite(name: str, *, echo: Callable[[str], None]) -> bool:
+    """Materialize every asset of a suite; True if every step and check passed."""
+    job_name = f"evaluate_{asset_group(name)}"
+    definitions = _definitions()
+    known = sorted(job.name for job in definitions.resolve_all_job_defs())
+    if job_name not in known:
+        suites = sorted(job.removeprefix("evaluate_") for job in known if "evaluate_" in job)
+        raise UsageError(f"unknown suite {name!r}; known suites are {', '.join(suites)}")
+    with _instance() as instance:
+        result = definitions.resolve_job_def(job_name).execute_in_process(
+            instance=instance,
+            run_config={"loggers": {"progress": {}}},
+            raise_on_error=False,
+        )
+    failed_checks = [
+        evaluation
+        for evaluation in result.get_asset_check_evaluations()
+        if not evaluation.passed and evaluation.severity == dg.AssetCheckSeverity.ERROR
+    ]
+    published = any(
+        event.event_type == DagsterEventType.ASSET_MATERIALIZATION
+        and event.asset_key == dg.AssetKey([name, "manifest"])
+        for event in result.all_events
+    )
+    if published:
+        echo(summary(current_release(warehouse_root(), name), name))
+    for event in result.all_events:
+        if event.event_type == DagsterEventType.STEP_FAILURE:
+            echo(f"\nFAILED {event.step_key}: {_reason(event)}")
+    for evaluation in failed_checks:
+        echo(
+            f"\nCHECK FAILED {evaluation.check_name} on {evaluation.asset_key.to_user_string()}: "
+            f"{evaluation.description}"
+        )
+    if not published:
+        echo(_what_stays(name))
+    return result.success and not failed_checks
+
+
+def summary(release: Path, name: str) -> str:
+    """What a newcomer reads first: notice, spaces, measures, audits, checks, where it all is."""
+    with duckdb.connect(str(release), read_only=True) as connection:
+        tables = summary_tables(connection)
+        [[passed, count]] = connection.sql(
+            "SELECT count(*) FILTER (WHERE passed), count(*) FROM check_results"
+        ).fetchall()
+        [[note]] = connection.sql("SELECT value FROM manifest WHERE key = 'notice'").fetchall()
+    notice = f"Note: {note}" if note else ""
+    link = shown_path(warehouse_root() / f"{name}.duckdb")
+    where = (
+        f"Checks:   {passed} of {count} passed\n"
+        f"Database: {link}\n"
+        f'Query it: rag-assets sql {name} "SELECT * FROM metric_by_query"\n'
+        "See it:   make ui"
+    )
+    return joined(["", *tables, notice, where])
+
+
+def _definitions() -> dg.Definitions:
+    from rag_assets.definitions import defs
+
+    return defs()
+
+
+def _instance() -> dg.DagsterInstance:
+    """The instance in DAGSTER_HOME, by default .dagster_home in the project, as `make ui` uses."""
+    home = os.environ.setdefault("DAGSTER_HOME", str(project_root() / ".dagster_home"))
+    Path(home).mkdir(parents=True, exist_ok=True)
+    settings = Path(home) / "dagster.yaml"
+    if not settings.exists():
+        shutil.copyfile(project_root() / "dagster.yaml", settings)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    return dg.DagsterInstance.get()
+
+
+def _reason(event: dg.DagsterEvent) -> str:
+    data = event.step_failure_data
+    if data.user_failure_data is not None and data.user_failure_data.description:
+        return str(data.user_failure_data.description)
+    if data.error is None:
+        return "no reason was recorded"
+    inner = data.error.cause or data.error
+    return str(inner.message).strip()
+
+
+def _what_stays(name: str) -> str:
+    try:
+        release = current_release(warehouse_root(), name)
+    except StoreError:
+        return "\nNothing was published; there is no earlier release."
+    return f"\nNothing was published. The last release stays: {shown_path(release)}"

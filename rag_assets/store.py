@@ -1,0 +1,184 @@
+"""Immutable artifacts between assets: written whole or not at all, never edited in place.
+
+    <root>/store/<suite>/<asset...>/<version>/     the files of one version, named by content
+    <root>/store/<suite>/<asset...>/current.json   which version is current
+    <root>/store/<suite>/<asset...>/checks/<version>/<check>.json
+    <root>/store/<suite>/runs/<run_id>.d/<asset>   which version a run itself produced
+
+A run reads what it produced itself, and the current version of everything else, so that two runs
+at once never mix. Every write goes to a temporary name first and is then renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rag_assets.errors import StoreError
+from rag_assets.quality.report import CheckReport
+
+KEPT_VERSIONS = 4
+KEPT_SECONDS = 24 * 3600  # a version younger than this may still be in use by a slow run
+
+AssetPath = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One version of one asset. `inputs` maps upstream assets ("a/b") to the versions it used."""
+
+    asset: AssetPath
+    version: str
+    folder: Path
+    inputs: Mapping[str, str]
+    info: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return "/".join(self.asset)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The artifacts of one suite. `run_id` names the run that reads and writes, if there is one."""
+
+    root: Path
+    suite: str
+    run_id: str | None = field(default=None)
+
+    @property
+    def _suite_folder(self) -> Path:
+        return self.root / "store" / self.suite
+
+    def _asset_folder(self, asset: AssetPath) -> Path:
+        return self._suite_folder.joinpath(*asset)
+
+    def write(
+        self,
+        asset: AssetPath,
+        version: str,
+        write_files: Callable[[Path], None],
+        *,
+        inputs: tuple[Artifact, ...] = (),
+        info: Mapping[str, Any] | None = None,
+    ) -> Artifact:
+        """Store a version and make it current. `write_files` fills an empty folder.
+
+        A version that is already stored is not written again: it is named by its content.
+        """
+        home = self._asset_folder(asset)
+        folder = home / version
+        if not (folder / "artifact.json").is_file():
+            draft = home / f".draft-{uuid.uuid4().hex}"
+            draft.mkdir(parents=True)
+            try:
+                write_files(draft)
+                record = {
+                    "version": version,
+                    "inputs": {artifact.name: artifact.version for artifact in inputs},
+                    "info": dict(info or {}),
+                }
+                (draft / "artifact.json").write_text(json.dumps(record, indent=1), "utf-8")
+                for path in draft.rglob("*"):
+                    _flush(path)
+                try:
+                    os.replace(draft, folder)
+                except OSError:  # another run stored the same content first
+                    if not (folder / "artifact.json").is_file():
+                        raise
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
+        pointer = json.dumps({"version": version})
+        if self.run_id is not None:
+            _replace_text(self._run_file(asset), pointer)
+        _replace_text(home / "current.json", pointer)
+        self._prune(home, version)
+        return self._artifact(asset, version)
+
+    def read(self, asset: AssetPath) -> Artifact:
+        """The version this run produced, else the current one. StoreError if there is none."""
+        candidates = [self._asset_folder(asset) / "current.json"]
+        if self.run_id is not None:
+            candidates.insert(0, self._run_file(asset))
+        for pointer in candidates:
+            try:
+                version = json.loads(pointer.read_text("utf-8"))["version"]
+            except FileNotFoundError:
+                continue
+            return self._artifact(asset, version)
+        raise StoreError(
+            f"{self.suite}/{'/'.join(asset)} has never been materialized; materialize it first"
+        )
+
+    def write_check(self, artifact: Artifact, report: CheckReport) -> None:
+        """Record the outcome of a check on one version (the latest evaluation counts)."""
+        path = self._check_folder(artifact) / f"{report.check_name}.json"
+        _replace_text(path, report.to_json())
+
+    def read_check(self, artifact: Artifact, check_name: str) -> CheckReport | None:
+        """The latest outcome of a check on exactly this version, or None if it never ran."""
+        try:
+            text = (self._check_folder(artifact) / f"{check_name}.json").read_text("utf-8")
+        except FileNotFoundError:
+            return None
+        return CheckReport.from_json(text)
+
+    def _artifact(self, asset: AssetPath, version: str) -> Artifact:
+        folder = self._asset_folder(asset) / version
+        try:
+            record = json.loads((folder / "artifact.json").read_text("utf-8"))
+        except FileNotFoundError:
+            raise StoreError(
+                f"{self.suite}/{'/'.join(asset)}: version {version[:12]} is no longer in the "
+                "store; materialize it again"
+            ) from None
+        return Artifact(asset, version, folder, record["inputs"], record["info"])
+
+    def _check_folder(self, artifact: Artifact) -> Path:
+        return self._asset_folder(artifact.asset) / "checks" / artifact.version
+
+    def _run_file(self, asset: AssetPath) -> Path:
+        assert self.run_id is not None
+        return self._suite_folder / "runs" / self.run_id / ("--".join(asset) + ".json")
+
+    def _prune(self, home: Path, current: str) -> None:
+        """Delete old versions, drafts of killed runs and old run pointers, never anything young."""
+        horizon = time.time() - KEPT_SECONDS
+        versions = sorted(
+            (path for path in home.iterdir() if (path / "artifact.json").is_file()),
+            key=lambda path: path.stat().st_mtime,
+            reverse=True,
+        )
+        stale = [path for path in versions[KEPT_VERSIONS:] if path.name != current]
+        stale += home.glob(".draft-*")
+        stale += (self._suite_folder / "runs").glob("*")
+        for path in stale:
+            try:
+                if path.stat().st_mtime < horizon:
+                    shutil.rmtree(path, ignore_errors=True)
+                    shutil.rmtree(home / "checks" / path.name, ignore_errors=True)
+            except FileNotFoundError:
+                continue
+
+
+def _replace_text(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
+    draft.write_text(text, "utf-8")
+    _flush(draft)
+    os.replace(draft, path)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
