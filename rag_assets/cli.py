@@ -90,8 +90,8 @@ def evaluate(
 ) -> None:
     """Evaluate every space of a JSON fixture, and audit migrations between them."""
     with _errors_on_stderr():
-        from rag_assets.evaluation import evaluate_fixture
         from rag_assets.evaluation_output import as_json, as_tables
+        from rag_assets.fixture_evaluation import evaluate_fixture
 
         passed, connection = evaluate_fixture(
             fixture, ks=ks or (3,), audits=audits, max_bytes=int(max_mib * 2**20), db=db

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -16,17 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rag_assets.canonical.corpus import RESULTS, Corpus
-from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
+from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import UsageError
 from rag_assets.indexes.exact import ExactIndex
-from rag_assets.project import models_folder, project_root
-from rag_assets.provenance import manifest as manifest_facts
 from rag_assets.quality.report import CheckReport, merged
 from rag_assets.results.search import search_cases
-from rag_assets.sources.fixture import load_fixture
 from rag_assets.warehouse.build import BASE, BaseTable, build, rebuild
-from rag_assets.warehouse.models import Model, load_models
-from rag_assets.warehouse.release import write_database
+from rag_assets.warehouse.models import Model
 
 EXACT = "exact"
 NOTICE = (
@@ -52,7 +49,7 @@ def audited_pairs(
     UsageError for an unknown space, a space paired with itself, or a pair named twice.
     """
     if declared is None:
-        declared = list(zip(space_ids, space_ids[1:], strict=False))
+        declared = list(pairwise(space_ids))
     for old, new in declared:
         for space_id in (old, new):
             if space_id not in space_ids:
@@ -280,79 +277,3 @@ def check_scoped_results(
             ranked = rows.select(RESULTS.names)
             reports.append(check_results(ranked, space, corpus, max(ks), among=among))
     return merged(reports)
-
-
-def evaluate_fixture(
-    path: Path,
-    *,
-    ks: Sequence[int],
-    audits: Sequence[tuple[str, str]] | None,
-    max_bytes: int,
-    db: Path | None = None,
-) -> tuple[bool, duckdb.DuckDBPyConnection]:
-    """Evaluate a fixture without Dagster: whether all gates passed, and a connection to all tables.
-
-    With `db`, the tables are also written to that new DuckDB file, checks included. InputError for
-    a bad fixture, UsageError for a bad k, pair or database path; nothing is written then.
-    """
-    ks = check_ks(ks)
-    corpus = load_fixture(path, max_bytes=max_bytes)
-    pairs = audited_pairs(audits, [contract.space_id for contract in corpus.contracts])
-    models = load_models(models_folder())
-    spaces = [declared_embeddings(corpus, contract.space_id) for contract in corpus.contracts]
-    results = [exact_results(s, ExactIndex.build(s), corpus, ks, pairs) for s in spaces]
-    reports = []
-    if db is not None:
-        reports = _fixture_reports(path, corpus, spaces, results, ks, pairs)
-    base = base_tables(
-        corpus,
-        space_items=[space_item_rows(space, number) for number, space in enumerate(spaces)],
-        results=pa.concat_tables(results),
-        ks=ks,
-        pairs=pairs,
-        reports=reports,
-        manifest=manifest_facts(project_root(), {"source": str(path), "notice": NOTICE}),
-    )
-    connection = duckdb.connect()
-    if db is None:
-        build(connection, base, models)
-        gates_passed = _gates_pass(connection)
-    else:
-        gates: list[CheckReport] = []
-        write_database(
-            db,
-            lambda file: gates.append(
-                build_checked(file, base, models, audit_name=str(path), pairs=len(pairs))
-            ),
-        )
-        connection.execute(
-            f"ATTACH '{str(db).replace(chr(39), chr(39) * 2)}' AS written (READ_ONLY)"
-        )
-        connection.execute("USE written")
-        gates_passed = gates[0].passed and not any(report.blocks for _, report in reports)
-    return gates_passed, connection
-
-
-def _fixture_reports(
-    path: Path,
-    corpus: Corpus,
-    spaces: Sequence[EmbeddedSpace],
-    results: Sequence[pa.Table],
-    ks: Sequence[int],
-    pairs: Sequence[AuditedPair],
-) -> list[tuple[str, CheckReport]]:
-    from rag_assets.quality.suites import check_canonical_items, check_embeddings
-
-    reports = [(f"{path.name}/canonical_items", check_canonical_items(corpus))]
-    for space, found in zip(spaces, results, strict=True):
-        name = f"{path.name}/{space.contract.space_id}"
-        reports.append((f"{name}/embeddings", check_embeddings(space, corpus)))
-        scoped = check_scoped_results(found, space, corpus, ks, pairs)
-        reports.append((f"{name}/exact_results", scoped))
-    return reports
-
-
-def _gates_pass(connection: duckdb.DuckDBPyConnection) -> bool:
-    failing = "SELECT count(*) FROM migration_audit WHERE mechanical_gates_pass IS NOT TRUE"
-    [[count]] = connection.sql(failing).fetchall()
-    return bool(count == 0)

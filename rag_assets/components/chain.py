@@ -137,7 +137,8 @@ def exact_index_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
         deps=[suite.key(*embeddings_path(space_id))],
         group_name=asset_group(suite.name, space_id),
         description=f"Exact index of the space `{space_id}`: vector norms of its documents, "
-        "with what shows that they belong to these vectors. The vectors themselves stay in the embeddings.",
+        "with what shows that they belong to these vectors. The vectors stay in the "
+        "embeddings.",
         kinds={"numpy"},
         owners=list(suite.owners),
         code_version=code,

@@ -1,0 +1,107 @@
+"""`rag-assets evaluate`: the whole evaluation of one fixture, without Dagster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from rag_assets.canonical.corpus import Corpus
+from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
+from rag_assets.evaluation import (
+    NOTICE,
+    AuditedPair,
+    audited_pairs,
+    base_tables,
+    build_checked,
+    check_ks,
+    check_scoped_results,
+    exact_results,
+    space_item_rows,
+)
+from rag_assets.indexes.exact import ExactIndex
+from rag_assets.project import models_folder, project_root
+from rag_assets.provenance import manifest
+from rag_assets.quality.report import CheckReport
+from rag_assets.sources.fixture import load_fixture
+from rag_assets.warehouse.build import build
+from rag_assets.warehouse.models import load_models
+from rag_assets.warehouse.release import write_database
+
+
+def evaluate_fixture(
+    path: Path,
+    *,
+    ks: Sequence[int],
+    audits: Sequence[tuple[str, str]] | None,
+    max_bytes: int,
+    db: Path | None = None,
+) -> tuple[bool, duckdb.DuckDBPyConnection]:
+    """Evaluate a fixture without Dagster: whether all gates passed, and a connection to all tables.
+
+    With `db`, the tables are also written to that new DuckDB file, checks included. InputError for
+    a bad fixture, UsageError for a bad k, pair or database path; nothing is written then.
+    """
+    ks = check_ks(ks)
+    corpus = load_fixture(path, max_bytes=max_bytes)
+    pairs = audited_pairs(audits, [contract.space_id for contract in corpus.contracts])
+    models = load_models(models_folder())
+    spaces = [declared_embeddings(corpus, contract.space_id) for contract in corpus.contracts]
+    results = [exact_results(s, ExactIndex.build(s), corpus, ks, pairs) for s in spaces]
+    reports = []
+    if db is not None:
+        reports = _fixture_reports(path, corpus, spaces, results, ks, pairs)
+    base = base_tables(
+        corpus,
+        space_items=[space_item_rows(space, number) for number, space in enumerate(spaces)],
+        results=pa.concat_tables(results),
+        ks=ks,
+        pairs=pairs,
+        reports=reports,
+        manifest=manifest(project_root(), {"source": str(path), "notice": NOTICE}),
+    )
+    connection = duckdb.connect()
+    if db is None:
+        build(connection, base, models)
+        gates_passed = _gates_pass(connection)
+    else:
+        gates: list[CheckReport] = []
+        write_database(
+            db,
+            lambda file: gates.append(
+                build_checked(file, base, models, audit_name=str(path), pairs=len(pairs))
+            ),
+        )
+        connection.execute(
+            f"ATTACH '{str(db).replace(chr(39), chr(39) * 2)}' AS written (READ_ONLY)"
+        )
+        connection.execute("USE written")
+        gates_passed = gates[0].passed and not any(report.blocks for _, report in reports)
+    return gates_passed, connection
+
+
+def _fixture_reports(
+    path: Path,
+    corpus: Corpus,
+    spaces: Sequence[EmbeddedSpace],
+    results: Sequence[pa.Table],
+    ks: Sequence[int],
+    pairs: Sequence[AuditedPair],
+) -> list[tuple[str, CheckReport]]:
+    from rag_assets.quality.suites import check_canonical_items, check_embeddings
+
+    reports = [(f"{path.name}/canonical_items", check_canonical_items(corpus))]
+    for space, found in zip(spaces, results, strict=True):
+        name = f"{path.name}/{space.contract.space_id}"
+        reports.append((f"{name}/embeddings", check_embeddings(space, corpus)))
+        scoped = check_scoped_results(found, space, corpus, ks, pairs)
+        reports.append((f"{name}/exact_results", scoped))
+    return reports
+
+
+def _gates_pass(connection: duckdb.DuckDBPyConnection) -> bool:
+    failing = "SELECT count(*) FROM migration_audit WHERE mechanical_gates_pass IS NOT TRUE"
+    [[count]] = connection.sql(failing).fetchall()
+    return bool(count == 0)
