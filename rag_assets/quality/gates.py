@@ -1,0 +1,135 @@
+"""The mechanical gates of the migration audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import pyarrow as pa
+
+from rag_assets.quality.report import CheckReport
+from rag_assets.quality.validation import (
+    Frame,
+    Rule,
+    columns_equal,
+    in_set,
+    not_null,
+    row_count,
+    validate,
+)
+
+_SHOWN_IDS = 10
+_RERUN = "materialize the audit again"
+
+
+def check_mechanical_gates(audit: pa.Table | pd.DataFrame, pair_count: int) -> CheckReport:
+    """Blocking check `mechanical_gates` of the table migration_audit.
+
+    `pair_count`: how many pairs of spaces were declared for the audit.
+    """
+    if isinstance(audit, pd.DataFrame):
+        audit = pa.Table.from_pandas(audit, preserve_index=False)
+    rows = audit.to_pylist()
+    pairs = [f"{row['old_space_id']} -> {row['new_space_id']}" for row in rows]
+    names = [
+        f"{pair} ({row['index_name']}, k={row['k']})" for pair, row in zip(pairs, rows, strict=True)
+    ]
+    data = pd.DataFrame(
+        {
+            "pair": pa.array(pairs, pa.string()).to_pandas(),
+            **{
+                column: pd.Series([row[column] for row in rows], dtype=object)
+                for column in (
+                    "vectors_directly_comparable",
+                    "inventory_match",
+                    "canonical_match",
+                    "mechanical_gates_pass",
+                    "quality_decision_required",
+                )
+            },
+            **{
+                column: pa.array([_id_list(row[column]) for row in rows]).to_pandas()
+                for column in ("only_old", "only_new", "canonical_mismatches")
+            },
+            "both_gates": pd.Series(
+                [row["inventory_match"] and row["canonical_match"] for row in rows], dtype=object
+            ),
+        }
+    )
+    # One pair has a row per index and k, all with the same ids.
+    by_pair = dict(zip(pairs, rows, strict=True)).values()
+    frame = Frame("migration_audit", data, lambda row: names[row], _rules(pair_count))
+    return validate(
+        "mechanical_gates",
+        (frame,),
+        {
+            "audited_pairs": float(len(by_pair)),
+            "pairs_failing": float(
+                sum(row["mechanical_gates_pass"] is not True for row in by_pair)
+            ),
+            **{
+                column: float(sum(len(row[column] or ()) for row in by_pair))
+                for column in ("only_old", "only_new", "canonical_mismatches")
+            },
+        },
+    )
+
+
+def _rules(pair_count: int) -> tuple[Rule, ...]:
+    return (
+        row_count(f"Every declared pair is audited; {_RERUN}.", min_value=pair_count),
+        Rule(
+            "expect_column_unique_value_count_to_be_between",
+            {"column": "pair", "min_value": pair_count, "max_value": pair_count},
+            f"Every declared pair is audited, and no other; {_RERUN}.",
+        ),
+        not_null(
+            "vectors_directly_comparable",
+            f"The audit states whether the two spaces share a contract; {_RERUN}.",
+        ),
+        not_null("inventory_match", f"The audit states whether the item sets agree; {_RERUN}."),
+        not_null("canonical_match", f"The audit states whether shared items agree; {_RERUN}."),
+        in_set(
+            "inventory_match",
+            [True],
+            "Both spaces hold the same items, or their measures"
+            " compare different collections; add or remove the ids listed until the two sets"
+            " agree.",
+            evidence=("only_old", "only_new"),
+        ),
+        in_set(
+            "canonical_match",
+            [True],
+            "Shared items agree in role, text, access list, source"
+            " revision and hash, or the spaces embedded different content; bring the ids"
+            " listed to the same content and embed them again.",
+            evidence=("canonical_mismatches",),
+        ),
+        not_null("mechanical_gates_pass", f"The audit states its verdict; {_RERUN}."),
+        in_set(
+            "mechanical_gates_pass",
+            [True],
+            "No migration while a mechanical gate fails, how"
+            " good the measures may be; mend what the failing gate lists.",
+        ),
+        columns_equal(
+            "mechanical_gates_pass",
+            "both_gates",
+            "The verdict is that both gates hold; the SQL of the audit is at fault.",
+        ),
+        not_null("quality_decision_required", f"Quality is a person's decision; {_RERUN}."),
+        in_set(
+            "quality_decision_required",
+            [True],
+            "Gates never decide about quality, a person does; the SQL of the audit is at fault.",
+        ),
+    )
+
+
+def _id_list(ids: Sequence[str] | None) -> str:
+    """The first ids, and how many more there are."""
+    if ids is None:
+        return "unknown"
+    more = len(ids) - _SHOWN_IDS
+    shown = ", ".join(ids[:_SHOWN_IDS]) or "none"
+    return f"{shown} and {more} more" if more > 0 else shown
