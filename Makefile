@@ -5,14 +5,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Relative paths only: the folder's name may hold spaces.
-export DAGSTER_HOME = $(CURDIR)/.dagster_home
+export DAGSTER_HOME = $(CURDIR)/dagster_home
 
 .PHONY: run ui test lint clean
 
 run: $(VENV)/installed
 	$(BIN)/rag-assets run toy
 
-ui: $(VENV)/installed-dev .dagster_home/dagster.yaml
+ui: $(VENV)/installed-dev
 	$(BIN)/dg dev
 
 test: $(VENV)/installed-dev
@@ -27,11 +27,8 @@ lint: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) .dagster_home data/warehouse
-
-.dagster_home/dagster.yaml: dagster.yaml
-	mkdir -p .dagster_home
-	cp dagster.yaml .dagster_home/dagster.yaml
+	rm -rf $(VENV) data/warehouse
+	find dagster_home -mindepth 1 ! -name dagster.yaml -delete
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or later is needed: make PYTHON=python3.12")'

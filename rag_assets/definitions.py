@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import dagster as dg
@@ -9,6 +10,9 @@ import dagster as dg
 from rag_assets.components.progress import progress_logger
 from rag_assets.components.suite import StoreResource
 from rag_assets.project import warehouse_root
+
+# Dagster warns about its own conversion of a check that a multi-asset declares; nothing to act on.
+warnings.filterwarnings("ignore", message="Parameter `execution_type` of function `AssetsDefinition")
 
 
 @dg.definitions

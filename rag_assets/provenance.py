@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import sys
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -56,7 +55,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 def _usable_cores() -> int:
-    if sys.platform == "linux":
+    if hasattr(os, "sched_getaffinity"):  # Linux: a container may be given fewer
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,12 +84,9 @@ def _definitions() -> dg.Definitions:
 
 
 def _instance() -> dg.DagsterInstance:
-    """The instance in DAGSTER_HOME, by default .dagster_home in the project, as `make ui` uses."""
-    home = os.environ.setdefault("DAGSTER_HOME", str(project_root() / ".dagster_home"))
+    """The instance in DAGSTER_HOME, by default dagster_home/ in the project, as `make ui` uses."""
+    home = os.environ.setdefault("DAGSTER_HOME", str(project_root() / "dagster_home"))
     Path(home).mkdir(parents=True, exist_ok=True)
-    settings = Path(home) / "dagster.yaml"
-    if not settings.exists():
-        shutil.copyfile(project_root() / "dagster.yaml", settings)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     return dg.DagsterInstance.get()
 

@@ -37,7 +37,7 @@ class _StepLines(logging.Handler):
         sys.stderr.flush()
 
 
-@dg.logger(description="One line per finished step on stderr.")
+@dg.logger({}, description="One line per finished step on stderr.")
 def progress_logger(context: dg.InitLoggerContext) -> logging.Logger:
     logger = logging.Logger("rag_assets.progress", logging.DEBUG)
     logger.addHandler(_StepLines())

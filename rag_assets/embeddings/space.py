@@ -36,7 +36,8 @@ class EmbeddedSpace:
     @property
     def document_item_no(self) -> np.ndarray:
         """`int32[n_documents]`."""
-        return self.items["item_no"].to_numpy()[: self.document_count]
+        numbers: np.ndarray = self.items["item_no"].to_numpy()
+        return numbers[: self.document_count]
 
 
 def declared_embeddings(corpus: Corpus, space_id: str) -> EmbeddedSpace:
