@@ -326,11 +326,23 @@ def test_an_empty_item_list_is_reported_for_each_space_and_role_only() -> None:
     assert codes == ["space_without_role"] * 4
 
 
-def test_a_space_declared_twice_is_relied_on_only_where_both_agree() -> None:
-    again = put("contracts", 2, contract_of("a", dimension=3, query_role="ask"))
-    assert [p.code for p in problems(mutated(again))] == ["duplicate_space"]
-    again = put("items", 7, item_of("d2", "a", [1, 1], acl=["nobody"], role="query"))
-    assert [p.code for p in problems(mutated(again))] == ["duplicate_item"]
+def test_what_is_declared_twice_is_relied_on_only_where_both_agree() -> None:
+    # The wrong one stands first: taken as it is, it would condemn the items and cases after it.
+    space = contract_of("a", dimension=3, query_role="ask")
+    tree = mutated(lambda tree: tree["contracts"].insert(0, space))
+    assert [p.code for p in problems(tree)] == ["duplicate_space"]
+    item = item_of("d2", "a", [1, 1], acl=["nobody"], role="query")
+    tree = mutated(lambda tree: tree["items"].insert(0, item))
+    assert [p.code for p in problems(tree)] == ["duplicate_item"]
+
+
+def test_a_second_spelling_used_throughout_is_one_problem() -> None:
+    spelled = (put("items", n, "acl", 1, NFD) for n in (1, 3, 4, 5))
+    found = problems(mutated(put("items", 0, "acl", 1, NFC), put("items", 2, "acl", []), *spelled))
+    assert [(p.code, p.place.split(" ")[0]) for p in found] == [
+        ("ambiguous_id", "$.items[1].acl[1]"),
+        ("empty_groups", "$.items[2].acl"),
+    ]
 
 
 def test_problems_beyond_the_limit_are_counted_off() -> None:
