@@ -11,8 +11,8 @@ from rag_assets.components.progress import progress_logger
 from rag_assets.components.suite import StoreResource
 from rag_assets.project import warehouse_root
 
-# Dagster warns about its own conversion of a check that a multi-asset declares; nothing to act on.
-warnings.filterwarnings("ignore", message="Parameter `execution_type` of function `AssetsDefinition")
+# Dagster warns about its own conversion of a multi-asset's check; nothing to act on.
+warnings.filterwarnings("ignore", message="Parameter `execution_type` of function `Assets")
 
 
 @dg.definitions

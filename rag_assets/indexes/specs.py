@@ -1,0 +1,154 @@
+"""What an approximate index is built with: one frozen dataclass per index type, no engine here.
+
+Names are the field's: `n_clusters` (nlist), `nprobe`, `n_subvectors` (m), `n_bits`, `n_iters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar, Literal
+
+from rag_assets.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Refine:
+    """Re-rank the first `factor` * k candidates with better vectors than the codes.
+
+    "exact" scores the stored vectors; "sq8" an 8-bit scalar-quantized copy kept in the index.
+    """
+
+    factor: int = 4
+    vectors: Literal["exact", "sq8"] = "sq8"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPolicy:
+    """What to do under access filters, where probing a fixed number of lists finds too little.
+
+    Up to `exact_below` eligible documents: exact search among them. Otherwise at least nprobe
+    lists, and as many more, nearest first, as it takes to hold `least_candidates` eligible ones.
+    """
+
+    exact_below: int = 10_000
+    least_candidates: int = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Ivf:
+    n_clusters: int
+    nprobe: int
+    n_iters: int = 25
+    seed: int = 42
+
+
+@dataclass(frozen=True, slots=True)
+class IvfFlat(_Ivf):
+    """Inverted lists of uncompressed vectors: only the choice of lists is approximate."""
+
+    kind: ClassVar[str] = "ivf_flat"
+    policy: FilterPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IvfPq(_Ivf):
+    """Inverted lists of product-quantized residuals (Jegou, Douze, Schmid, PAMI 2011).
+
+    `opq` learns a rotation first (Ge et al., CVPR 2013).
+    """
+
+    kind: ClassVar[str] = "ivf_pq"
+    n_subvectors: int = 8
+    n_bits: int = 8
+    opq: bool = False
+    refine: Refine | None = None
+    policy: FilterPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IvfRabitq(_Ivf):
+    """Inverted lists of 1-bit codes (RaBitQ: Gao and Long, SIGMOD 2024)."""
+
+    kind: ClassVar[str] = "ivf_rabitq"
+    refine: Refine | None = None
+    policy: FilterPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hnsw:
+    """Navigable small-world graph over uncompressed vectors (Malkov and Yashunin, PAMI 2020).
+
+    `m` links a vertex, `ef_construction` and `ef_search` candidates kept while building, searching.
+    """
+
+    kind: ClassVar[str] = "hnsw"
+    m: int = 16
+    ef_construction: int = 100
+    ef_search: int = 64
+    seed: int = 42
+    policy: FilterPolicy | None = None
+
+
+IndexSpec = IvfPq | IvfFlat | IvfRabitq | Hnsw
+KINDS: Mapping[str, type[IndexSpec]] = {
+    spec.kind: spec for spec in (IvfPq, IvfFlat, IvfRabitq, Hnsw)
+}
+# What only search reads: a sweep over these builds each index once.
+SEARCH_PARAMETERS = frozenset({"nprobe", "ef_search"})
+
+
+def parameters(spec: IndexSpec) -> dict[str, Any]:
+    """Every parameter by name, nested ones as mappings; JSON-ready."""
+    return {"kind": spec.kind, **asdict(spec)}
+
+
+def varied(spec: IndexSpec, parameter: str, value: Any) -> IndexSpec:
+    """`spec` with one parameter changed. UsageError for a parameter that its type does not have."""
+    names = [field.name for field in fields(spec)]
+    if parameter not in names:
+        raise UsageError(
+            f"an {spec.kind} index has no parameter {parameter!r}; it has {', '.join(names)}"
+        )
+    return replace(spec, **{parameter: value})
+
+
+def faults(spec: IndexSpec, dimension: int, count: int) -> list[str]:
+    """Why an index cannot be built over `count` vectors of `dimension`; empty if it can be.
+
+    Checked before any work is done: engines accept some of these silently.
+    """
+    found: list[str] = []
+
+    def need(holds: bool, sentence: str) -> None:
+        if not holds:
+            found.append(sentence)
+
+    for field in fields(spec):
+        value = getattr(spec, field.name)
+        if isinstance(value, int) and not isinstance(value, bool) and field.name != "seed":
+            need(value >= 1, f"{field.name} is {value}; it must be at least 1")
+    if isinstance(spec, _Ivf):
+        need(
+            spec.n_clusters <= count,
+            f"n_clusters is {spec.n_clusters}, more than the {count} vectors",
+        )
+        need(
+            spec.nprobe <= spec.n_clusters,
+            f"nprobe is {spec.nprobe}, more than n_clusters ({spec.n_clusters})",
+        )
+    if isinstance(spec, IvfPq):
+        need(
+            spec.n_subvectors < 1 or dimension % spec.n_subvectors == 0,
+            f"n_subvectors is {spec.n_subvectors}; it must divide the dimension {dimension}",
+        )
+        need(1 <= spec.n_bits <= 8, f"n_bits is {spec.n_bits}; it must be from 1 to 8")
+        need(
+            not 1 <= spec.n_bits <= 8 or 2**spec.n_bits <= count,
+            f"n_bits {spec.n_bits} needs at least {2 ** min(spec.n_bits, 60)} training vectors, "
+            f"there are {count}",
+        )
+    refine = getattr(spec, "refine", None)
+    if refine is not None:
+        need(refine.factor >= 1, f"refine.factor is {refine.factor}; at least 1 is needed")
+    return found
