@@ -220,7 +220,7 @@ def _outcome(frame: Frame, rule: Rule, result: Any) -> ExpectationOutcome:
     failing_count = details.get("unexpected_count")
     if status == "passed":
         failing_count = 0 if rule.counts_records else None
-        observed = f"{len(frame.data)} rows"
+        observed = f"{len(frame.data)} row" + "s" * (len(frame.data) != 1)
     else:
         observed = error or _observed(details)
     if rule.evidence and positions:
@@ -262,12 +262,13 @@ def _expected(rule: Rule) -> str:
         bounds = [f"{above} {_text(low)}"] if low is not None else []
         return " and ".join(bounds + ([f"{below} {_text(high)}"] if high is not None else []))
     if "value_set" in kwargs:
-        return "one of " + ", ".join(_text(value) for value in kwargs["value_set"])
+        values = ", ".join(_text(value) for value in kwargs["value_set"])
+        return f"one of {values}" if len(kwargs["value_set"]) > 1 else f"exactly {values}"
     if "value" in kwargs:
         return f"exactly {_text(kwargs['value'])}"
     if "regex" in kwargs:
         return f"nothing that matches {kwargs['regex']}"
-    return rule.type.removeprefix("expect_").replace("_", " ")
+    return rule.type.partition("_to_")[2].replace("_", " ")
 
 
 def _observed(details: Mapping[str, Any]) -> str:
