@@ -229,9 +229,10 @@ def random_base(queries: int, depth: int, documents: int) -> dict[str, pa.Table]
 
 
 def test_every_number_is_equal_to_the_last_bit_for_any_thread_count() -> None:
-    base = random_base(queries=6_000, depth=30, documents=120)
+    # Below about 123,000 rows (one row group) DuckDB sums in one thread and nothing could differ.
+    base = random_base(queries=60_000, depth=6, documents=20)
     outcomes = []
-    for threads in (1, 4, 4):
+    for threads in (1, 4):
         con = duckdb.connect(config={"threads": threads})
         build(con, base, MODELS)
         outcomes.append(
@@ -246,5 +247,5 @@ def test_every_number_is_equal_to_the_last_bit_for_any_thread_count() -> None:
                 )
             ]
         )
-    assert outcomes[0][0].num_rows == 6_000 * 2 * 3
-    assert outcomes[0] == outcomes[1] == outcomes[2]
+    assert outcomes[0][0].num_rows == 60_000 * 2 * 3
+    assert outcomes[0] == outcomes[1]

@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -53,7 +54,7 @@ def started(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 READER = """
-import select, sys
+import os, select, sys
 import duckdb
 link, loops, seen = sys.argv[1], 0, []
 print("ready", flush=True)
@@ -64,6 +65,8 @@ while not select.select([sys.stdin], [], [], 0)[0]:
     assert not seen or low >= seen[-1], "went back in time"
     if not seen or low != seen[-1]:
         seen.append(low)
+    for _ in range(1000):
+        os.stat(link)  # at no moment does the link name nothing
     loops += 1
 print(loops, len(seen))
 """
@@ -163,6 +166,24 @@ def test_a_killed_publisher_leaves_the_release_and_the_next_one_cleans_up(tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["releases", "toy.duckdb"]
 
 
+def test_a_publisher_waits_for_another_one_of_the_same_suite(tmp_path: Path) -> None:
+    stuck = started(STUCK_PUBLISHER, tmp_path)
+    waiting = threading.Thread(
+        target=publish, args=(numbered(2),), kwargs={"warehouse": tmp_path, "suite": "toy"}
+    )
+    waiting.start()
+    try:
+        waiting.join(0.5)
+        assert waiting.is_alive()
+        assert not (tmp_path / "toy.duckdb").exists()
+        publish(numbered(3), warehouse=tmp_path, suite="other")  # waits for nobody
+    finally:
+        stuck.kill()
+        stuck.communicate()
+        waiting.join()
+    assert number_in(current_release(tmp_path, "toy")) == 2
+
+
 def test_publishers_at_once_all_succeed(tmp_path: Path) -> None:
     publishers = [started(BUSY_PUBLISHER, tmp_path, number) for number in (1, 2)]
     for publisher in publishers:
@@ -184,6 +205,17 @@ def test_only_the_last_releases_are_kept_and_never_the_current_one_deleted(tmp_p
     newest = publish(numbered(9), warehouse=tmp_path, suite="toy", keep=2)
     assert newest.path.exists()
     assert number_in(current_release(tmp_path, "toy")) == 9
+
+
+def test_a_log_is_removed_once_its_release_is_gone(tmp_path: Path) -> None:
+    first = publish(numbered(1), warehouse=tmp_path, suite="toy")
+    log = Path(f"{first.path}.wal")
+    log.touch()  # an analyst died with unsaved work
+    publish(numbered(2), warehouse=tmp_path, suite="toy", keep=2)
+    assert log.exists()
+    publish(numbered(3), warehouse=tmp_path, suite="toy", keep=2)
+    assert not first.path.exists()
+    assert not log.exists()
 
 
 def test_suites_are_published_apart(tmp_path: Path) -> None:
