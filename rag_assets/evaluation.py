@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rag_assets.canonical.corpus import RESULTS, Corpus
+from rag_assets.canonical.files import write_parquet
 from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import UsageError
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.quality.report import CheckReport, merged
-from rag_assets.results.search import search_cases
+from rag_assets.results.search import ApproximateIndex, search_cases
 from rag_assets.warehouse.build import BASE, BaseTable, build, rebuild
 from rag_assets.warehouse.models import Model
 
@@ -81,46 +82,54 @@ def check_ks(ks: Sequence[object]) -> tuple[int, ...]:
 MAX_K = 10_000
 
 
-def exact_results(
+@dataclass(frozen=True, slots=True)
+class SpaceResults:
+    """What one index found in one space: rows of base.results and of base.searches."""
+
+    results: pa.Table
+    searches: pa.Table
+
+
+def space_results(
     space: EmbeddedSpace,
-    index: ExactIndex,
+    exact: ExactIndex,
     corpus: Corpus,
     ks: Sequence[int],
     pairs: Iterable[AuditedPair],
-) -> pa.Table:
-    """Exact results of every case in one space, as rows of base.results.
+    *,
+    index_name: str = EXACT,
+    index: ApproximateIndex | None = None,
+) -> SpaceResults:
+    """Every case searched in one space, by exact search or by `index`.
 
     Scope 0 is the whole space. Where an audited pair's spaces hold different documents, the cases
     are searched once more among the documents both hold (scope = pair_no), so that the pair's
     quality is compared on equal ground.
     """
     space_id = space.contract.space_id
-    depth = max(ks)
-    tables = [_scoped(0, corpus, space, index, depth, among=None)]
+    scopes: list[tuple[int, np.ndarray | None]] = [(0, None)]
     for pair in pairs:
-        if space_id in (pair.old, pair.new):
-            shared = shared_documents(corpus, pair)
-            if shared is not None:
-                tables.append(_scoped(pair.pair_no, corpus, space, index, depth, among=shared))
-    return pa.concat_tables(tables)
+        shared = shared_documents(corpus, pair) if space_id in (pair.old, pair.new) else None
+        if shared is not None:
+            scopes.append((pair.pair_no, shared))
+    where = {"space_no": corpus.space_no(space_id), "index_name": index_name}
+    tables = []
+    for scope, among in scopes:
+        found, did = search_cases(
+            space, corpus.items, corpus.cases, max(ks), exact=exact, index=index, among=among
+        )
+        tables.append(_with_constants(BASE["results"], found, scope=scope, **where))
+        if scope == 0:
+            searches = _with_constants(BASE["searches"], did, **where)
+    return SpaceResults(pa.concat_tables(tables), searches)
 
 
-def _scoped(
-    scope: int,
-    corpus: Corpus,
-    space: EmbeddedSpace,
-    index: ExactIndex,
-    depth: int,
-    among: np.ndarray | None,
-) -> pa.Table:
-    found = search_cases(space, corpus.items, corpus.cases, depth, index=index, among=among)
-    return _with_constants(
-        BASE["results"],
-        found,
-        scope=scope,
-        space_no=corpus.space_no(space.contract.space_id),
-        index_name=EXACT,
-    )
+RESULTS_FILE, SEARCHES_FILE = "results.parquet", "searches.parquet"
+
+
+def write_results(found: SpaceResults, folder: Path) -> None:
+    write_parquet(found.results, folder / RESULTS_FILE)
+    write_parquet(found.searches, folder / SEARCHES_FILE)
 
 
 def shared_documents(corpus: Corpus, pair: AuditedPair) -> np.ndarray | None:
@@ -167,7 +176,8 @@ def base_tables(
     corpus: Corpus,
     *,
     space_items: Sequence[pa.Table],
-    results: pa.Table | Sequence[Path],
+    results: BaseTable,
+    searches: BaseTable,
     ks: Sequence[int],
     pairs: Sequence[AuditedPair],
     reports: Iterable[tuple[str, CheckReport]],
@@ -200,6 +210,7 @@ def base_tables(
         "cases": corpus.cases,
         "qrels": corpus.qrels,
         "results": results,
+        "searches": searches,
         "indexes": _rows("indexes", indexes),
         "evaluated_k": _rows("evaluated_k", [{"k": k} for k in ks]),
         "audited_pairs": _rows("audited_pairs", numbered_pairs),

@@ -13,13 +13,14 @@ from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
 from rag_assets.evaluation import (
     NOTICE,
     AuditedPair,
+    SpaceResults,
     audited_pairs,
     base_tables,
     build_checked,
     check_ks,
     check_scoped_results,
-    exact_results,
     space_item_rows,
+    space_results,
 )
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.project import models_folder, project_root
@@ -49,14 +50,15 @@ def evaluate_fixture(
     pairs = audited_pairs(audits, [contract.space_id for contract in corpus.contracts])
     models = load_models(models_folder())
     spaces = [declared_embeddings(corpus, contract.space_id) for contract in corpus.contracts]
-    results = [exact_results(s, ExactIndex.build(s), corpus, ks, pairs) for s in spaces]
+    found = [space_results(s, ExactIndex.build(s), corpus, ks, pairs) for s in spaces]
     reports = []
     if db is not None:
-        reports = _fixture_reports(path, corpus, spaces, results, ks, pairs)
+        reports = _fixture_reports(path, corpus, spaces, found, ks, pairs)
     base = base_tables(
         corpus,
         space_items=[space_item_rows(space, number) for number, space in enumerate(spaces)],
-        results=pa.concat_tables(results),
+        results=pa.concat_tables(part.results for part in found),
+        searches=pa.concat_tables(part.searches for part in found),
         ks=ks,
         pairs=pairs,
         reports=reports,
@@ -86,7 +88,7 @@ def _fixture_reports(
     path: Path,
     corpus: Corpus,
     spaces: Sequence[EmbeddedSpace],
-    results: Sequence[pa.Table],
+    results: Sequence[SpaceResults],
     ks: Sequence[int],
     pairs: Sequence[AuditedPair],
 ) -> list[tuple[str, CheckReport]]:
@@ -96,7 +98,7 @@ def _fixture_reports(
     for space, found in zip(spaces, results, strict=True):
         name = f"{path.name}/{space.contract.space_id}"
         reports.append((f"{name}/embeddings", check_embeddings(space, corpus)))
-        scoped = check_scoped_results(found, space, corpus, ks, pairs)
+        scoped = check_scoped_results(found.results, space, corpus, ks, pairs)
         reports.append((f"{name}/exact_results", scoped))
     return reports
 

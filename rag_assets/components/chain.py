@@ -8,11 +8,10 @@ import dagster as dg
 import pyarrow as pa
 
 from rag_assets.canonical.corpus import ITEMS, SPACE_ITEMS, Corpus, digest, digest_table
-from rag_assets.canonical.files import corpus_digest, read_corpus, write_corpus, write_parquet
+from rag_assets.canonical.files import corpus_digest, read_corpus, write_corpus
 from rag_assets.components.checks import CONTRACT_VALIDATION, built_on, guarded
 from rag_assets.components.suite import (
     CANONICAL,
-    RESULTS_FILE,
     StoreResource,
     Suite,
     asset_group,
@@ -24,7 +23,7 @@ from rag_assets.components.suite import (
 from rag_assets.embeddings.files import embeddings_digest, read_embeddings, write_embeddings
 from rag_assets.embeddings.space import declared_embeddings
 from rag_assets.errors import InputError, Problem
-from rag_assets.evaluation import exact_results, vector_norms
+from rag_assets.evaluation import space_results, vector_norms, write_results
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.project import source_version
 from rag_assets.sources.fixture import load_fixture
@@ -195,18 +194,18 @@ def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
             corpus = read_corpus(canonical.folder)
             space = read_embeddings(embeddings.folder)
             index = ExactIndex.load(stored_index.folder, space)
-            table = exact_results(space, index, corpus, suite.ks, suite.pairs)
-            content = digest_table(table)
+            found = space_results(space, index, corpus, suite.ks, suite.pairs)
+            content = digest(digest_table(found.results), digest_table(found.searches))
             artifact = artifacts.write(
                 results_path(space_id),
                 digest(code, canonical.version, stored_index.version, content),
-                lambda folder: write_parquet(table, folder / RESULTS_FILE),
+                lambda folder: write_results(found, folder),
                 inputs=(canonical, embeddings, stored_index),
             )
             return _result(
                 artifact,
                 content,
-                rows=len(table),
+                rows=len(found.results),
                 queries=len(corpus.cases),
                 depth=max(suite.ks),
                 **_notice(suite),

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 from rag_assets.canonical.files import read_corpus
 from rag_assets.components.suite import (
     CANONICAL,
-    RESULTS_FILE,
     StoreResource,
     Suite,
     embeddings_path,
@@ -19,7 +18,7 @@ from rag_assets.components.suite import (
 )
 from rag_assets.embeddings.files import read_embeddings
 from rag_assets.errors import StoreError
-from rag_assets.evaluation import check_scoped_results
+from rag_assets.evaluation import RESULTS_FILE, check_scoped_results
 from rag_assets.quality.report import CheckReport
 from rag_assets.quality.suites import check_canonical_items, check_embeddings
 from rag_assets.store import Artifact, AssetPath, Store

@@ -39,7 +39,6 @@ class Suite:
 
 
 CANONICAL: AssetPath = ("canonical_items",)
-RESULTS_FILE = "results.parquet"
 
 
 def embeddings_path(space_id: str) -> AssetPath:

@@ -24,7 +24,6 @@ from rag_assets.components.checks import (
 )
 from rag_assets.components.suite import (
     CANONICAL,
-    RESULTS_FILE,
     StoreResource,
     Suite,
     asset_group,
@@ -33,7 +32,13 @@ from rag_assets.components.suite import (
     results_path,
 )
 from rag_assets.embeddings.files import read_embeddings
-from rag_assets.evaluation import base_tables, build_checked, space_item_rows
+from rag_assets.evaluation import (
+    RESULTS_FILE,
+    SEARCHES_FILE,
+    base_tables,
+    build_checked,
+    space_item_rows,
+)
 from rag_assets.project import project_root, shown_path, source_version
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
@@ -143,12 +148,13 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
         built_on(found, embeddings)
         space = read_embeddings(embeddings.folder)
         space_items.append(space_item_rows(space, corpus.space_no(space_id)))
-        results.append(found.folder / RESULTS_FILE)
+        results.append(found)
         checked += [(embeddings, CONTRACT_VALIDATION), (found, RESULT_VALIDATION)]
     return base_tables(
         corpus,
         space_items=space_items,
-        results=results,
+        results=[found.folder / RESULTS_FILE for found in results],
+        searches=[found.folder / SEARCHES_FILE for found in results],
         ks=suite.ks,
         pairs=suite.pairs,
         reports=_reports(suite, store, checked),

@@ -3,31 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rag_assets.canonical.corpus import RESULTS, Corpus
 from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
 from rag_assets.errors import UsageError
 from rag_assets.indexes.acl import document_access
 from rag_assets.indexes.exact import ExactIndex, positive_k, top_k
+from rag_assets.indexes.ranking import grid_steps, norms, pair_scores
 
 _LARGEST_RANK = np.iinfo(np.int16).max
 
 
-class Index(Protocol):
+# What a search did for each case. `path`: "empty" (nothing to see), "exact" (all eligible documents
+# scored) or "index"; `nprobe` only for inverted lists; `grid_step` is the ranking grid's.
+SEARCHES = pa.schema(
+    [
+        ("case_no", pa.int32()),
+        ("eligible_count", pa.int32()),
+        ("nprobe", pa.int32()),
+        ("path", pa.string()),
+        ("grid_step", pa.float64()),
+    ]
+)
+# Results with the exact score of each returned document beside the one that the index reported.
+SCORED = pa.schema([*RESULTS, ("exact_score", pa.float64())])
+
+
+class Hits(Protocol):
+    """What `search_detailed` of an approximate index returns; nprobe is 0 where none applies."""
+
+    rows: np.ndarray
+    scores: np.ndarray
+    nprobe: np.ndarray
+    path: str
+
+
+class ApproximateIndex(Protocol):
     """What searches a space's documents; see `ExactIndex.search` for shapes and padding."""
 
-    def search(
+    def search_detailed(
         self,
         queries: np.ndarray,
         k: int,
         eligible: np.ndarray | None = None,
         *,
         threads: int | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]: ...
+    ) -> Hits: ...
+
+
+@dataclass(frozen=True)
+class CandidateSet:
+    """Cases that may see the same documents: `places: int64[*]` into the cases, and `eligible:
+    int64[*]`, ascending rows of the space's documents."""
+
+    places: np.ndarray
+    eligible: np.ndarray
+
+
+def candidate_sets(
+    space: EmbeddedSpace, corpus_items: pa.Table, cases: pa.Table, among: np.ndarray | None = None
+) -> list[CandidateSet]:
+    """The cases grouped by what they may see; `among: int[*]` restricts to those item numbers."""
+    access = document_access(space, corpus_items)
+    wanted = None if among is None else np.isin(space.document_item_no, among)
+    together: dict[bytes, tuple[np.ndarray, list[int]]] = {}
+    for place, groups in enumerate(cases["subject_groups"].to_pylist()):
+        allowed = access.allowed_pairs(groups)
+        together.setdefault(allowed.tobytes(), (allowed, []))[1].append(place)
+    sets = []
+    for allowed, places in together.values():
+        eligible = access.rows(allowed)
+        if wanted is not None:
+            eligible = eligible[wanted[eligible]]
+        sets.append(CandidateSet(np.array(places, dtype=np.int64), eligible))
+    return sets
 
 
 def search_cases(
@@ -36,60 +91,82 @@ def search_cases(
     cases: pa.Table,
     k: int,
     *,
-    index: Index | None = None,
+    exact: ExactIndex | None = None,
+    index: ApproximateIndex | None = None,
     among: np.ndarray | None = None,
     threads: int | None = None,
-) -> pa.Table:
-    """The best `k` documents of each case, as RESULTS, ordered by case_no and rank.
+) -> tuple[pa.Table, pa.Table]:
+    """The best `k` documents of each case: (SCORED ordered by case_no and rank, SEARCHES).
 
-    `corpus_items` follows ITEMS, `cases` CASES. `index` is the exact one of this space unless
-    given. `among: int[*]` restricts the candidates to those item numbers. Cases that may see the
-    same documents are searched together. Raises UsageError for a k that is not a positive integer
-    and for a case whose query item is not a query of the space.
+    `corpus_items` follows ITEMS, `cases` CASES. `exact` is this space's exact index, built here
+    unless given; `index` searches instead of it if given. `among` as in `candidate_sets`. Raises
+    UsageError for a k that is not a positive integer and for a case whose query item is not a
+    query of the space.
     """
     k = positive_k(k)
-    index = ExactIndex.build(space) if index is None else index
+    exact = ExactIndex.build(space) if exact is None else exact
     item_no = space.document_item_no
     k = min(k, max(len(item_no), 1))
     if k > _LARGEST_RANK:
         raise UsageError(f"k is {k}; results hold at most {_LARGEST_RANK} documents of a case")
-    access = document_access(space, corpus_items)
-    wanted = None if among is None else np.isin(item_no, among)
-    query_rows = _query_rows(space, cases)
-
-    together: dict[bytes, tuple[np.ndarray, list[int]]] = {}
-    for place, groups in enumerate(cases["subject_groups"].to_pylist()):
-        allowed = access.allowed_pairs(groups)
-        together.setdefault(allowed.tobytes(), (allowed, []))[1].append(place)
-
-    found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
     case_no = cases["case_no"].to_numpy()
-    for allowed, places in together.values():
-        eligible = access.rows(allowed)
-        if wanted is not None:
-            eligible = eligible[wanted[eligible]]
-        if eligible.size == 0:
-            continue
-        queries = space.vectors[query_rows[places]]
-        rows, scores = index.search(queries, k, eligible, threads=threads)
-        case_at, rank_at = np.nonzero(rows >= 0)
-        found.append(
-            (
-                case_no[np.asarray(places)[case_at]],
-                rank_at + 1,
-                item_no[rows[case_at, rank_at]],
-                scores[case_at, rank_at],
-            )
-        )
-    if not found:
-        return RESULTS.empty_table()
-    columns = [np.concatenate(parts) for parts in zip(*found, strict=True)]
-    order = np.lexsort((columns[1], columns[0]))
+    vectors = space.vectors[_query_rows(space, cases)]
+    lengths = norms(vectors)
+
+    ranked: list[tuple[np.ndarray, ...]] = []
+    searched: list[tuple[np.ndarray, ...]] = []
+    for group in candidate_sets(space, corpus_items, cases, among):
+        places, eligible = group.places, group.eligible
+        nprobe = np.zeros(len(places), dtype=np.int32)
+        path, steps = "empty", np.ones(len(places))
+        if eligible.size > 0:
+            metric = space.contract.metric
+            queries = vectors[places]
+            largest = float(exact.document_norms[eligible].max())
+            steps = grid_steps(metric, lengths[places], largest)
+            if index is None:
+                rows, scores = exact.search(queries, k, eligible, threads=threads)
+                path = "exact"
+            else:
+                hits = index.search_detailed(queries, k, eligible, threads=threads)
+                rows, scores, nprobe, path = hits.rows, hits.scores, hits.nprobe, hits.path
+            query_at, rank_at = np.nonzero(rows >= 0)
+            found = rows[query_at, rank_at]
+            returned = scores[query_at, rank_at]
+            true = returned
+            if index is not None:
+                true = pair_scores(
+                    space.documents,
+                    queries,
+                    (query_at, found),
+                    metric,
+                    exact.document_norms,
+                    lengths[places],
+                )
+            ranked.append((case_no[places[query_at]], rank_at + 1, item_no[found], returned, true))
+        count = np.full(len(places), len(eligible))
+        searched.append((case_no[places], count, nprobe, np.full(len(places), path), steps))
+    return _table(ranked, SCORED, by=(1, 0)), _without_zero_nprobe(_table(searched, SEARCHES, (0,)))
+
+
+def _table(parts: list[tuple[np.ndarray, ...]], schema: pa.Schema, by: tuple[int, ...]) -> pa.Table:
+    """Column parts as one table, ordered by the columns `by` (the last one first)."""
+    if not parts:
+        return schema.empty_table()
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.lexsort([columns[at] for at in by])
     arrays = [
         pa.array(column[order], type=field.type)
-        for column, field in zip(columns, RESULTS, strict=True)
+        for column, field in zip(columns, schema, strict=True)
     ]
-    return pa.table(arrays, schema=RESULTS)
+    return pa.table(arrays, schema=schema)
+
+
+def _without_zero_nprobe(searches: pa.Table) -> pa.Table:
+    at = searches.schema.get_field_index("nprobe")
+    nprobe = searches["nprobe"]
+    probed = pc.if_else(pc.greater(nprobe, 0), nprobe, pa.scalar(None, nprobe.type))
+    return searches.set_column(at, SEARCHES.field("nprobe"), probed)
 
 
 def exact_search(

@@ -48,7 +48,26 @@ BASE: Mapping[str, pa.Schema] = {
     # scope 0 is a search over all documents of the space; scope = pair_no one over the documents
     # that both spaces of that audited pair hold, present where the two hold different documents.
     "results": pa.schema(
-        [("scope", pa.int16()), ("space_no", pa.int16()), ("index_name", pa.string()), *RESULTS]
+        [
+            ("scope", pa.int16()),
+            ("space_no", pa.int16()),
+            ("index_name", pa.string()),
+            *RESULTS,
+            # The true score of what an approximate index returned; NULL for a run from elsewhere.
+            ("exact_score", pa.float64()),
+        ]
+    ),
+    # What each search of scope 0 did: `path` is "empty", "exact" or "index".
+    "searches": pa.schema(
+        [
+            ("space_no", pa.int16()),
+            ("index_name", pa.string()),
+            ("case_no", pa.int32()),
+            ("eligible_count", pa.int32()),
+            ("nprobe", pa.int32()),
+            ("path", pa.string()),
+            ("grid_step", pa.float64()),
+        ]
     ),
     "evaluated_k": pa.schema([("k", pa.int32())]),
     "audited_pairs": pa.schema(
@@ -72,6 +91,8 @@ NULLABLE = frozenset(
     {
         ("spaces", "status_reason"),
         ("space_items", "l2_norm"),
+        ("results", "exact_score"),
+        ("searches", "nprobe"),
         ("cases", "split"),
         ("checks", "details"),
         ("manifest", "value"),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from rag_assets.canonical.corpus import RESULTS
 from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import UsageError
 from rag_assets.indexes.exact import ExactIndex, top_k
-from rag_assets.results.search import exact_search, search_cases
+from rag_assets.indexes.ranking import GRID
+from rag_assets.results.search import SEARCHES, exact_search, search_cases
 from rag_assets_tests.results.spaces import case_table, corpus_of, embedded_space, item_table
 
 # Dot products with query 0 = (1, 0): 4, 3, 2, 1; with query 1 = (0, 1): 1, 2, 3, 4.
@@ -23,13 +27,18 @@ def space() -> EmbeddedSpace:
     return embedded_space(DOCUMENTS, QUERIES, "dot", ACLS)
 
 
+def ranked(*arguments: object, **options: object) -> pa.Table:
+    results, _ = search_cases(*arguments, **options)  # type: ignore[arg-type]
+    return results.select(RESULTS.names)
+
+
 def rows_of(table: object) -> list[tuple[int, int, int, float]]:
     return [tuple(row.values()) for row in table.to_pylist()]  # type: ignore[attr-defined]
 
 
 def test_each_case_sees_its_own_documents_in_case_and_rank_order(space: EmbeddedSpace) -> None:
     cases = case_table([0, 1, 0, 1], [["red"], ["blue"], ["blue", "green"], []], 4)
-    table = search_cases(space, item_table(4, 2, ACLS), cases, 2)
+    table = ranked(space, item_table(4, 2, ACLS), cases, 2)
     assert table.schema == RESULTS
     # red sees d0, d1; blue sees d1, d2; blue and green see d1, d2, d3; no group sees nothing.
     assert rows_of(table) == [
@@ -47,15 +56,15 @@ def test_the_canonical_list_and_the_spaces_own_must_both_admit(space: EmbeddedSp
     # d0: the space says red, the canonical item blue. d1: the canonical item has no list.
     # d3: both admit, through different groups.
     items = item_table(4, 2, [["blue"], None, ["red"], ["red"]])
-    assert rows_of(search_cases(space, items, cases, 4)) == [(0, 1, 3, 1.0)]
+    assert rows_of(ranked(space, items, cases, 4)) == [(0, 1, 3, 1.0)]
     # d2 and d3 without a canonical row; d0 admitted by both.
     items = item_table(2, 0, [["red"], ["blue"]])
-    assert rows_of(search_cases(space, items, cases, 4)) == [(0, 1, 0, 4.0)]
+    assert rows_of(ranked(space, items, cases, 4)) == [(0, 1, 0, 4.0)]
 
 
 def test_candidates_can_be_restricted_to_shared_items(space: EmbeddedSpace) -> None:
     cases = case_table([0], [["red", "blue"]], 4)
-    table = search_cases(space, item_table(4, 2, ACLS), cases, 3, among=np.array([1, 2, 3]))
+    table = ranked(space, item_table(4, 2, ACLS), cases, 3, among=np.array([1, 2, 3]))
     assert [row[2] for row in rows_of(table)] == [1, 2]
 
 
@@ -64,24 +73,42 @@ def test_a_given_index_is_asked_once_for_cases_that_see_the_same(space: Embedded
     exact = ExactIndex.build(space)
 
     class Recording:
-        def search(
+        def search_detailed(
             self,
             queries: np.ndarray,
             k: int,
             eligible: np.ndarray | None = None,
             *,
             threads: int | None = None,
-        ) -> tuple[np.ndarray, np.ndarray]:
+        ) -> SimpleNamespace:
             assert eligible is not None
             asked.append((len(queries), eligible.tolist()))
-            return exact.search(queries, k, eligible, threads=threads)
+            rows, scores = exact.search(queries, k, eligible, threads=threads)
+            nprobe = np.full(len(queries), 3, dtype=np.int32)
+            return SimpleNamespace(rows=rows, scores=scores - 1, nprobe=nprobe, path="index")
 
     # "other" admits to nothing, so ["other", "red"] sees what ["red"] sees.
     cases = case_table([0, 1, 0], [["red"], ["blue"], ["other", "red"]], 4)
     items = item_table(4, 2, ACLS)
-    table = search_cases(space, items, cases, 2, index=Recording())
+    results, searches = search_cases(space, items, cases, 2, index=Recording())
     assert asked == [(2, [0, 1]), (1, [1, 2])]
-    assert table == search_cases(space, items, cases, 2)
+    # What the index reported stays as it is; the exact score stands beside it.
+    true = ranked(space, items, cases, 2)
+    assert results["exact_score"].to_pylist() == true["score"].to_pylist()
+    assert results["score"].to_pylist() == [score - 1 for score in true["score"].to_pylist()]
+    assert searches["nprobe"].to_pylist() == [3, 3, 3]
+
+
+def test_each_search_says_what_it_looked_at(space: EmbeddedSpace) -> None:
+    cases = case_table([0, 1, 0], [["red"], [], ["blue"]], 4)
+    _, searches = search_cases(space, item_table(4, 2, ACLS), cases, 2)
+    assert searches.schema == SEARCHES
+    # |q| = 1; red sees d0, d1 and blue d1, d2, all of norm sqrt(17) or sqrt(13): below 8 = 2^3.
+    assert [tuple(row.values()) for row in searches.to_pylist()] == [
+        (0, 2, None, "exact", 8 * GRID),
+        (1, 0, None, "empty", 1.0),
+        (2, 2, None, "exact", 4 * GRID),
+    ]
 
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf, 1e38])
@@ -91,10 +118,10 @@ def test_an_unauthorized_twin_of_the_query_never_enters_scoring(poison: float) -
     acls = [["secret"] if row % 3 == 0 else ["all"] for row in range(30)]
     queries = documents[:1]  # the twin of d000, which only "secret" may see
     cases, items = case_table([0], [["all"]], 30), item_table(30, 1, acls)
-    clean = search_cases(embedded_space(documents, queries, "dot", acls), items, cases, 10)
+    clean = ranked(embedded_space(documents, queries, "dot", acls), items, cases, 10)
     poisoned = documents.copy()
     poisoned[::3] = poison
-    dirty = search_cases(embedded_space(poisoned, queries, "dot", acls), items, cases, 10)
+    dirty = ranked(embedded_space(poisoned, queries, "dot", acls), items, cases, 10)
     assert clean.num_rows == 10
     assert clean == dirty
     assert all(row[2] % 3 for row in rows_of(clean))
@@ -109,7 +136,7 @@ def test_many_cases_agree_with_one_search_per_case() -> None:
     space = embedded_space(
         rng.standard_normal((80, 5)), rng.standard_normal((10, 5)), "euclidean", acls
     )
-    table = search_cases(space, item_table(80, 10, acls), case_table(asked, groups, 80), 7)
+    table = ranked(space, item_table(80, 10, acls), case_table(asked, groups, 80), 7)
     wanted = []
     for case, (query, held) in enumerate(zip(asked, groups, strict=True)):
         seen = np.array([row for row in range(80) if set(acls[row]) & set(held)], dtype=np.int64)
@@ -124,15 +151,15 @@ def test_many_cases_agree_with_one_search_per_case() -> None:
 def test_cases_and_k_that_make_no_sense_are_refused(space: EmbeddedSpace) -> None:
     items = item_table(4, 2, ACLS)
     with pytest.raises(UsageError, match=r"'c0'.*'q009' is not a query of space 's'"):
-        search_cases(space, items, case_table([9], [["red"]], 4), 1)
+        ranked(space, items, case_table([9], [["red"]], 4), 1)
     with pytest.raises(UsageError, match="'c0'"):
-        search_cases(space, items, case_table([-1], [["red"]], 4), 1)  # item 3, a document
+        ranked(space, items, case_table([-1], [["red"]], 4), 1)  # item 3, a document
     with pytest.raises(UsageError, match="positive integer"):
-        search_cases(space, items, case_table([0], [["red"]], 4), 0)
+        ranked(space, items, case_table([0], [["red"]], 4), 0)
 
 
 def test_no_case_gives_an_empty_table(space: EmbeddedSpace) -> None:
-    table = search_cases(space, item_table(4, 2, ACLS), case_table([], [], 4), 3)
+    table = ranked(space, item_table(4, 2, ACLS), case_table([], [], 4), 3)
     assert table.schema == RESULTS
     assert table.num_rows == 0
 

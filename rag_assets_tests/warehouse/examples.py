@@ -124,10 +124,12 @@ def base_tables(example: Example) -> dict[str, pa.Table]:
                 "rank": rank,
                 "item_no": item_no[item_id],
                 "score": 1.0 - rank / 100,
+                "exact_score": 1.0 - rank / 100,
             }
             for (scope, space_id, case_id), ranked in example.results.items()
             for rank, item_id in enumerate(ranked, 1)
         ],
+        "searches": [],
         "evaluated_k": [{"k": k} for k in example.ks],
         "audited_pairs": [
             {"pair_no": number, "old_space_no": space_no[old], "new_space_no": space_no[new]}

@@ -218,6 +218,7 @@ def random_base(queries: int, depth: int, documents: int) -> dict[str, pa.Table]
                 "rank": np.tile(np.arange(1, depth + 1), 2 * queries),
                 "item_no": drawn.ravel(),
                 "score": 0.5,
+                "exact_score": 0.5,
             },
         ),
         "evaluated_k": table("evaluated_k", {"k": np.array([3, 10, 50])}),
