@@ -23,7 +23,9 @@ from rag_assets.indexes.proposals import Proposals
 # Targets computed at once, float32: 4 MiB, near a core's cache and large enough for BLAS.
 _TILE = 1 << 20
 _SMALLEST_BLOCK = 1024
-_LARGEST_BLOCK = 16_384
+_LARGEST_BLOCK = 8192
+# Documents whose largest target is compared before their single ones.
+_GROUP = 16
 # Pairs kept, beyond a few per result, before they are thinned out.
 _PENDING = 1 << 21
 
@@ -61,10 +63,11 @@ def scan_candidates(
             repeats = _Repeats(proposals, start, stop, k)
             for first in range(0, query_count, size):
                 queries = proposals.queries[first : first + size]
-                tile = tiles[: len(queries) * len(block)].reshape(len(queries), len(block))
-                np.matmul(queries, block.T, out=tile)
+                # Documents along the rows: OpenBLAS is faster that way round for few queries.
+                tile = tiles[: len(block) * len(queries)].reshape(len(block), len(queries))
+                np.matmul(block, queries.T, out=tile)
                 if proposals.biases is not None:
-                    tile += proposals.biases[start:stop]
+                    tile += proposals.biases[start:stop, np.newaxis]
                 running.take(tile, first, start, repeats)
 
     threads = min(threads, -(-count // block_rows))
@@ -101,29 +104,24 @@ class _Running:
         self._lock = threading.Lock()
 
     def take(self, tile: np.ndarray, first_query: int, first_place: int, repeats: _Repeats) -> None:
-        """Account for the targets `tile: float32[q, b]` of a run of queries and documents."""
-        queries = slice(first_query, first_query + len(tile))
-        unbound = np.flatnonzero(self._threshold[queries] == -np.inf)
-        if unbound.size:
+        """Account for the targets `tile: float32[b, q]` of a run of documents and queries."""
+        queries = slice(first_query, first_query + tile.shape[1])
+        unbound = self._threshold[queries] == -np.inf
+        if unbound.any():
             with self._lock:
-                self._raise(first_query + unbound, tile[unbound])
-        threshold = self._threshold[queries].copy()
-        reached = np.flatnonzero(tile.max(axis=1) >= threshold)
-        if reached.size == 0:
+                self._raise(first_query + np.flatnonzero(unbound), tile[:, unbound].T)
+        places, columns = _reached(tile, self._threshold[queries].copy())
+        if len(places) > 4 * self._k * tile.shape[1]:
+            kept = ~repeats.dispensable[places]
+            places, columns = places[kept], columns[kept]
+        if len(places) == 0:
             return
-        part = tile if len(reached) == len(tile) else tile[reached]
-        rows, columns = np.divmod(
-            np.flatnonzero(part >= threshold[reached, np.newaxis]), tile.shape[1]
-        )
-        if len(rows) > 4 * self._k * len(reached):
-            kept = ~repeats.dispensable[columns]
-            rows, columns = rows[kept], columns[kept]
-        values = part[rows, columns]
-        query_rows = first_query + reached[rows]
+        values = tile[places, columns]
+        query_rows = first_query + columns
         with self._lock:
-            bound = ~np.isin(reached[rows], unbound) if unbound.size else slice(None)
+            bound = ~unbound[columns]
             self._raise_by(query_rows[bound], values[bound])
-            self._pending.append((query_rows, first_place + columns, values))
+            self._pending.append((query_rows, first_place + places, values))
             self._pending_count += len(query_rows)
             if self._pending_count > self._limit:
                 self._thin()
@@ -133,14 +131,17 @@ class _Running:
         return query_rows, places
 
     def _raise_by(self, query_rows: np.ndarray, values: np.ndarray) -> None:
-        """Raise thresholds by single values; `query_rows` is ascending, with repeats."""
+        """Raise thresholds by single values, of documents not yet accounted for."""
         if len(query_rows) == 0:
             return
-        distinct, starts, counts = np.unique(query_rows, return_index=True, return_counts=True)
-        padded = np.full((len(distinct), counts.max()), -np.inf, dtype=np.float32)
-        across = np.arange(len(query_rows)) - np.repeat(starts, counts)
-        padded[np.repeat(np.arange(len(distinct)), counts), across] = values
-        self._raise(distinct, padded)
+        order = np.argsort(query_rows, kind="stable")
+        ordered = query_rows[order]
+        first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        counts = np.diff(np.append(first, len(ordered)))
+        padded = np.full((len(first), counts.max()), -np.inf, dtype=np.float32)
+        across = np.arange(len(ordered)) - np.repeat(first, counts)
+        padded[np.repeat(np.arange(len(first)), counts), across] = values[order]
+        self._raise(ordered[first], padded)
 
     def _raise(self, query_rows: np.ndarray, values: np.ndarray) -> None:
         """Take `values: float32[r, w]` of documents not yet accounted for into the top k."""
@@ -168,6 +169,21 @@ class _Running:
             query_rows, places, values = query_rows[kept], places[kept], values[kept]
         self._pending = [(query_rows, places, values)]
         self._pending_count = len(query_rows)
+
+
+def _reached(tile: np.ndarray, threshold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where `tile: float32[b, q]` reaches `threshold: float32[q]`: (rows, columns).
+
+    Almost nothing does, so groups of documents are ruled out by their largest target first.
+    """
+    groups = len(tile) // _GROUP
+    whole = groups * _GROUP
+    grouped = tile[:whole].reshape(groups, _GROUP, tile.shape[1])
+    group, column = np.nonzero(grouped.max(axis=1) >= threshold)
+    at, within = np.nonzero(grouped[group, :, column] >= threshold[column, np.newaxis])
+    last, last_column = np.nonzero(tile[whole:] >= threshold)
+    rows = np.concatenate([group[at] * _GROUP + within, whole + last])
+    return rows, np.concatenate([column[at], last_column])
 
 
 class _Repeats:

@@ -33,7 +33,7 @@ def integer_spaces(draw: st.DrawFn) -> tuple[list[list[int]], list[list[int]], l
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     space=integer_spaces(),
     k=st.integers(1, 45),
