@@ -124,6 +124,31 @@ def space_results(
     return SpaceResults(pa.concat_tables(tables), searches)
 
 
+BUILT, NOT_EXECUTED = "built", "not_executed"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuild:
+    """How the building of one approximate index went.
+
+    `params` is JSON, `status` BUILT or NOT_EXECUTED with a reason, `build_ms` wall time,
+    `index_bytes` what is stored and `memory_bytes` what search adds to that. `warnings` are
+    sentences about the training data.
+    """
+
+    space_id: str
+    index_name: str
+    kind: str
+    params: str
+    seed: int
+    status: str
+    status_reason: str | None = None
+    build_ms: float | None = None
+    index_bytes: int | None = None
+    memory_bytes: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
 RESULTS_FILE, SEARCHES_FILE = "results.parquet", "searches.parquet"
 
 
@@ -181,6 +206,7 @@ def base_tables(
     ks: Sequence[int],
     pairs: Sequence[AuditedPair],
     reports: Iterable[tuple[str, CheckReport]],
+    index_builds: Sequence[IndexBuild] = (),
     manifest: Mapping[str, str],
 ) -> dict[str, BaseTable]:
     """The inputs of the SQL models. `reports` pairs an asset's name with a check on it."""
@@ -203,6 +229,14 @@ def base_tables(
         for pair in pairs
     ]
     indexes = [{"space_no": n, "index_name": EXACT} for n in range(len(corpus.contracts))]
+    builds = [
+        {**asdict(build), "space_no": corpus.space_no(build.space_id)} for build in index_builds
+    ]
+    indexes += [
+        {"space_no": build["space_no"], "index_name": build["index_name"]}
+        for build in builds
+        if build["status"] == BUILT
+    ]
     return {
         "spaces": _rows("spaces", spaces),
         "items": corpus.items,
@@ -212,6 +246,7 @@ def base_tables(
         "results": results,
         "searches": searches,
         "indexes": _rows("indexes", indexes),
+        "index_builds": _rows("index_builds", builds),
         "evaluated_k": _rows("evaluated_k", [{"k": k} for k in ks]),
         "audited_pairs": _rows("audited_pairs", numbered_pairs),
         "checks": check_rows(reports),

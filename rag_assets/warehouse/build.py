@@ -75,6 +75,21 @@ BASE: Mapping[str, pa.Schema] = {
     ),
     # What was executed: a case with judgements and no result scores 0 there, not nothing.
     "indexes": pa.schema([("space_no", pa.int16()), ("index_name", pa.string())]),
+    # Every approximate index that was declared; `status` is 'built' or 'not_executed'.
+    "index_builds": pa.schema(
+        [
+            ("space_no", pa.int16()),
+            ("index_name", pa.string()),
+            ("kind", pa.string()),
+            ("params", pa.string()),  # JSON
+            ("seed", pa.int64()),
+            ("status", pa.string()),
+            ("status_reason", pa.string()),
+            ("build_ms", pa.float64()),
+            ("index_bytes", pa.int64()),
+            ("memory_bytes", pa.int64()),
+        ]
+    ),
     "checks": pa.schema(
         [
             ("check_name", pa.string()),
@@ -94,6 +109,10 @@ NULLABLE = frozenset(
         ("results", "exact_score"),
         ("searches", "nprobe"),
         ("cases", "split"),
+        ("index_builds", "status_reason"),
+        ("index_builds", "build_ms"),
+        ("index_builds", "index_bytes"),
+        ("index_builds", "memory_bytes"),
         ("checks", "details"),
         ("manifest", "value"),
     }

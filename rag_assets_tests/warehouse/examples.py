@@ -130,6 +130,7 @@ def base_tables(example: Example) -> dict[str, pa.Table]:
             for rank, item_id in enumerate(ranked, 1)
         ],
         "searches": [],
+        "index_builds": [],
         "evaluated_k": [{"k": k} for k in example.ks],
         "audited_pairs": [
             {"pair_no": number, "old_space_no": space_no[old], "new_space_no": space_no[new]}
