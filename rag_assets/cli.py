@@ -1,14 +1,15 @@
 """The command line. Heavy imports happen inside the commands, so that --help is instant.
 
 Exit status: 0 done; 1 a gate or check failed, the output is complete all the same; 2 bad input or
-usage, with nothing on stdout.
+usage, with nothing on stdout; 130 interrupted; 141 whoever read the output went away.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,42 +17,101 @@ import click
 
 from rag_assets.errors import InputError, RagAssetsError
 
+INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it; 1 would say that the output is complete
+READER_GONE = 141  # 128 + SIGPIPE
 
-@contextmanager
-def _errors_on_stderr() -> Iterator[None]:
+
+class _Refused(click.ClickException):
+    """Lines for stderr, each one problem."""
+
+    exit_code = 2
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+class _Commands(click.Group):
+    """Turns every error meant for a user into one line per problem, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            raise _Refused(error.lines()) from None
+        except RagAssetsError as error:
+            raise _Refused([str(error)]) from None
+        except BrokenPipeError:
+            _discard_output()
+            ctx.exit(READER_GONE)
+        except OSError as error:
+            place = [] if error.filename is None else [os.fspath(error.filename)]
+            raise _Refused([": ".join([*place, error.strerror or str(error)])]) from None
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            # Ids and texts are Unicode whatever the locale says.
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+        try:
+            status = super().main(*args, **{**extra, "standalone_mode": False})
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            status = error.exit_code
+        except click.UsageError as error:
+            where = error.ctx.command_path if error.ctx else "rag-assets"
+            _say_error(f"{error.format_message()} Help: {where} --help")
+            status = error.exit_code
+        except click.ClickException as error:
+            for line in error.lines if isinstance(error, _Refused) else [error.format_message()]:
+                _say_error(line)
+            status = error.exit_code
+        except click.Abort:
+            _say_error("interrupted")
+            status = INTERRUPTED
+        sys.exit(status)
+
+
+def _say_error(text: str) -> None:
+    # A path's bytes that were no text in this locale are shown as the UTF-8 that they are.
+    readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    click.echo(f"error: {' '.join(readable.split())}", err=True)
+
+
+def _discard_output() -> None:
+    """What is still buffered has no reader; the interpreter must not try again on its way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _text(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """An argument as Unicode, also where the locale is not UTF-8."""
+    if value.isascii():
+        return value
     try:
-        yield
-    except InputError as error:
-        for line in error.lines():
-            click.echo(f"error: {_one_line(line)}", err=True)
-        sys.exit(2)
-    except RagAssetsError as error:
-        click.echo(f"error: {_one_line(str(error))}", err=True)
-        sys.exit(2)
+        return value.encode("utf-8", "surrogateescape").decode("utf-8")
+    except UnicodeDecodeError:
+        raise click.BadParameter("it is not UTF-8 text.") from None
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="rag-assets")
 def main() -> None:
     """Decide on evidence whether an embedding space or a vector index may serve your users."""
-    for stream in (sys.stdout, sys.stderr):
-        # Ids and texts are Unicode whatever the locale says.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def _pair(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
-    pairs = []
+def _pairs(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
     for value in values:
-        old, colon, new = value.partition(":")
-        if not (old and colon and new):
-            raise click.BadParameter(f"{value!r} is not of the form OLD:NEW")
-        pairs.append((old, new))
-    return pairs or None
+        if ":" not in value[1:-1]:
+            raise click.BadParameter(f"{value!r} is not of the form OLD:NEW.")
+    return tuple(_text(context, parameter, value) for value in values)
+
+
+def _finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a finite number.")
+    return value
 
 
 @main.command()
@@ -61,7 +121,7 @@ def _pair(context: click.Context, parameter: click.Parameter, values: tuple[str,
     "--audit",
     "audits",
     multiple=True,
-    callback=_pair,
+    callback=_pairs,
     metavar="OLD:NEW",
     help="Pair of spaces to audit; repeatable.  [default: neighbouring spaces in file order]",
 )
@@ -76,6 +136,7 @@ def _pair(context: click.Context, parameter: click.Parameter, values: tuple[str,
 @click.option(
     "--max-mib",
     type=click.FloatRange(min=0, min_open=True),
+    callback=_finite,
     default=5,
     show_default=True,
     help="Refuse a larger file.",
@@ -83,37 +144,35 @@ def _pair(context: click.Context, parameter: click.Parameter, values: tuple[str,
 def evaluate(
     fixture: Path,
     ks: tuple[int, ...],
-    audits: list[tuple[str, str]] | None,
+    audits: tuple[str, ...],
     form: str,
     db: Path | None,
     max_mib: float,
 ) -> None:
     """Evaluate every space of a JSON fixture, and audit migrations between them."""
-    with _errors_on_stderr():
-        from rag_assets.evaluation_output import as_json, as_tables
-        from rag_assets.fixture_evaluation import evaluate_fixture
+    from rag_assets.evaluation_output import as_json, as_tables
+    from rag_assets.fixture_evaluation import evaluate_fixture
 
-        passed, connection = evaluate_fixture(
-            fixture, ks=ks or (3,), audits=audits, max_bytes=int(max_mib * 2**20), db=db
-        )
-        click.echo(as_json(connection) if form == "json" else as_tables(connection))
+    passed, connection = evaluate_fixture(
+        fixture, ks=ks or (3,), audits=audits or None, max_bytes=int(max_mib * 2**20), db=db
+    )
+    click.echo(as_json(connection) if form == "json" else as_tables(connection))
     sys.exit(0 if passed else 1)
 
 
 @main.command()
-@click.argument("suite")
+@click.argument("suite", callback=_text)
 def run(suite: str) -> None:
     """Materialize a suite in this process, checks included, and print its results."""
-    with _errors_on_stderr():
-        from rag_assets.run import run_suite
+    from rag_assets.run import run_suite
 
-        passed = run_suite(suite, echo=click.echo)
+    passed = run_suite(suite, echo=click.echo)
     sys.exit(0 if passed else 1)
 
 
 @main.command()
-@click.argument("suite")
-@click.argument("statement", metavar="'SELECT ...'")
+@click.argument("suite", callback=_text)
+@click.argument("statement", callback=_text, metavar="'SELECT ...'")
 @click.option(
     "--format",
     "form",
@@ -123,14 +182,13 @@ def run(suite: str) -> None:
 )
 def sql(suite: str, statement: str, form: str) -> None:
     """Query the current release of a suite, read-only."""
-    with _errors_on_stderr():
-        from rag_assets.project import warehouse_root
-        from rag_assets.tabular import FORMATS
-        from rag_assets.warehouse.release import current_release, query
+    from rag_assets.project import warehouse_root
+    from rag_assets.tabular import FORMATS
+    from rag_assets.warehouse.release import current_release, query
 
-        rows = query(current_release(warehouse_root(), suite), statement)
-        render: Callable[[Any], str] = FORMATS[form]
-        click.echo(render(rows), nl=form == "table")
+    rows = query(current_release(warehouse_root(), suite), statement)
+    render: Callable[[Any], str] = FORMATS[form]
+    click.echo(render(rows), nl=form == "table")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from rag_assets.canonical.corpus import Corpus
 from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
+from rag_assets.errors import UsageError
 from rag_assets.evaluation import (
     NOTICE,
     AuditedPair,
@@ -23,31 +25,34 @@ from rag_assets.evaluation import (
     space_results,
 )
 from rag_assets.indexes.exact import ExactIndex
-from rag_assets.project import models_folder, project_root
+from rag_assets.project import models_folder, project_root, readable
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
 from rag_assets.sources.fixture import load_fixture
-from rag_assets.warehouse.build import build
+from rag_assets.warehouse.build import build, in_one_line
 from rag_assets.warehouse.models import load_models
-from rag_assets.warehouse.release import write_database
+from rag_assets.warehouse.release import BuildInto, write_database
 
 
 def evaluate_fixture(
     path: Path,
     *,
     ks: Sequence[int],
-    audits: Sequence[tuple[str, str]] | None,
+    audits: Sequence[str] | None,
     max_bytes: int,
     db: Path | None = None,
 ) -> tuple[bool, duckdb.DuckDBPyConnection]:
     """Evaluate a fixture without Dagster: whether all gates passed, and a connection to all tables.
 
-    With `db`, the tables are also written to that new DuckDB file, checks included. InputError for
-    a bad fixture, UsageError for a bad k, pair or database path; nothing is written then.
+    `audits` are pairs OLD:NEW; None stands for every two neighbouring spaces. With `db`, the tables
+    are also written to that new DuckDB file, checks included. InputError for a bad fixture,
+    UsageError for a bad k, pair or database path; nothing is written then.
     """
     ks = check_ks(ks)
     corpus = load_fixture(path, max_bytes=max_bytes)
-    pairs = audited_pairs(audits, [contract.space_id for contract in corpus.contracts])
+    space_ids = [contract.space_id for contract in corpus.contracts]
+    declared = None if audits is None else [named_pair(audit, space_ids) for audit in audits]
+    pairs = audited_pairs(declared, space_ids)
     models = load_models(models_folder())
     spaces = [declared_embeddings(corpus, contract.space_id) for contract in corpus.contracts]
     found = [space_results(s, ExactIndex.build(s), corpus, ks, pairs) for s in spaces]
@@ -62,26 +67,47 @@ def evaluate_fixture(
         ks=ks,
         pairs=pairs,
         reports=reports,
-        manifest=manifest(project_root(), {"source": str(path), "notice": NOTICE}),
+        manifest=manifest(project_root(), {"source": readable(path), "notice": NOTICE}),
     )
     connection = duckdb.connect()
     if db is None:
         build(connection, base, models)
         gates_passed = _gates_pass(connection)
     else:
+        audit_name = f"{readable(path.name)}/migration_audit"
         gates: list[CheckReport] = []
-        write_database(
-            db,
-            lambda file: gates.append(
-                build_checked(file, base, models, audit_name=str(path), pairs=len(pairs))
-            ),
-        )
-        connection.execute(
-            f"ATTACH '{str(db).replace(chr(39), chr(39) * 2)}' AS written (READ_ONLY)"
-        )
+
+        def build_into(file: duckdb.DuckDBPyConnection) -> None:
+            gates.append(build_checked(file, base, models, audit_name=audit_name, pairs=len(pairs)))
+
+        _write(db, build_into)
+        # An absolute path is a file's name and nothing else; ":memory:" would not be one.
+        quoted = os.path.abspath(db).replace("'", "''")
+        connection.execute(f"ATTACH '{quoted}' AS written (READ_ONLY)")
         connection.execute("USE written")
         gates_passed = gates[0].passed and not any(report.blocks for _, report in reports)
     return gates_passed, connection
+
+
+def named_pair(text: str, space_ids: Sequence[str]) -> tuple[str, str]:
+    """The two spaces that OLD:NEW names. Ids may hold colons; UsageError if that is ambiguous."""
+    words = text.split(":")
+    splits = [(":".join(words[:at]), ":".join(words[at:])) for at in range(1, len(words))]
+    known = [pair for pair in splits if set(pair) <= set(space_ids)]
+    if len(known) > 1:
+        raise UsageError(f"audit {text}: this names several pairs of spaces")
+    return known[0] if known else splits[0]
+
+
+def _write(db: Path, build_into: BuildInto) -> None:
+    if db.is_dir():
+        raise UsageError(f"{db}: is a folder; name a new file in it")
+    try:
+        write_database(db, build_into)
+    except duckdb.IOException as error:
+        raise UsageError(f"{db}: cannot be written: {in_one_line(error)}") from None
+    except UnicodeError:
+        raise UsageError(f"{db}: the name is not text in this locale; name another file") from None
 
 
 def _fixture_reports(
@@ -94,9 +120,9 @@ def _fixture_reports(
 ) -> list[tuple[str, CheckReport]]:
     from rag_assets.quality.suites import check_canonical_items, check_embeddings
 
-    reports = [(f"{path.name}/canonical_items", check_canonical_items(corpus))]
+    reports = [(f"{readable(path.name)}/canonical_items", check_canonical_items(corpus))]
     for space, found in zip(spaces, results, strict=True):
-        name = f"{path.name}/{space.contract.space_id}"
+        name = f"{readable(path.name)}/{space.contract.space_id}"
         reports.append((f"{name}/embeddings", check_embeddings(space, corpus)))
         scoped = check_scoped_results(found.results, space, corpus, ks, pairs)
         reports.append((f"{name}/exact_results", scoped))

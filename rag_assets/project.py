@@ -48,6 +48,11 @@ def shown_path(path: Path) -> str:
     return str(path)
 
 
+def readable(path: str | Path) -> str:
+    """`path` as text that can be stored and printed, whatever bytes its name holds."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def source_version(*packages: str) -> str:
     """Short hash over the Python files of packages or modules, e.g. ("canonical", "store.py").
 
