@@ -3,7 +3,7 @@
     <root>/store/<suite>/<asset...>/<version>/     the files of one version, named by content
     <root>/store/<suite>/<asset...>/current.json   which version is current
     <root>/store/<suite>/<asset...>/checks/<version>/<check>.json
-    <root>/store/<suite>/runs/<run_id>.d/<asset>   which version a run itself produced
+    <root>/store/<suite>/.runs/<run_id>/<asset...>.json   which version a run itself produced
 
 A run reads what it produced itself, and the current version of everything else, so that two runs
 at once never mix. Every write goes to a temporary name first and is then renamed.
@@ -24,6 +24,8 @@ from typing import Any
 from rag_assets.errors import StoreError
 from rag_assets.quality.report import CheckReport
 
+DRAFT = ".draft-"
+RUNS = ".runs"  # no asset is called so
 KEPT_VERSIONS = 4
 KEPT_SECONDS = 24 * 3600  # a version younger than this may still be in use by a slow run
 
@@ -75,8 +77,8 @@ class Store:
         """
         home = self._asset_folder(asset)
         folder = home / version
-        if not (folder / "artifact.json").is_file():
-            draft = home / f".draft-{uuid.uuid4().hex}"
+        if not _in_use_again(folder):
+            draft = home / _draft_name()
             draft.mkdir(parents=True)
             try:
                 write_files(draft)
@@ -146,7 +148,7 @@ class Store:
 
     def _run_file(self, asset: AssetPath) -> Path:
         assert self.run_id is not None
-        return self._suite_folder / "runs" / self.run_id / ("--".join(asset) + ".json")
+        return self._suite_folder / RUNS / self.run_id / ("--".join(asset) + ".json")
 
     def _prune(self, home: Path, current: str) -> None:
         """Delete old versions, drafts of killed runs and old run pointers, never anything young."""
@@ -157,20 +159,42 @@ class Store:
             reverse=True,
         )
         stale = [path for path in versions[KEPT_VERSIONS:] if path.name != current]
-        stale += home.glob(".draft-*")
-        stale += (self._suite_folder / "runs").glob("*")
+        stale += home.glob(f"{DRAFT}*")
+        stale += (self._suite_folder / RUNS).glob("*")
         for path in stale:
             try:
                 if path.stat().st_mtime < horizon:
-                    shutil.rmtree(path, ignore_errors=True)
-                    shutil.rmtree(home / "checks" / path.name, ignore_errors=True)
+                    # Out of the way in one step: half a version must never stand under its name.
+                    doomed = path.rename(path.with_name(_draft_name()))
+                    _remove(doomed)
+                    _remove(home / "checks" / path.name)
             except FileNotFoundError:
                 continue
 
 
+def _in_use_again(folder: Path) -> bool:
+    """Whether a version is stored; if so it counts as young, since somebody builds on it now."""
+    try:
+        os.utime(folder)
+    except FileNotFoundError:
+        return False
+    return (folder / "artifact.json").is_file()
+
+
+def _draft_name() -> str:
+    return f"{DRAFT}{uuid.uuid4().hex}"
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def _replace_text(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
+    draft = path.with_name(_draft_name())
     draft.write_text(text, "utf-8")
     _flush(draft)
     os.replace(draft, path)
