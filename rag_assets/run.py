@@ -9,10 +9,13 @@ from pathlib import Path
 
 import dagster as dg
 import duckdb
+import yaml
 from dagster import DagsterEventType
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from rag_assets.components.suite import asset_group
-from rag_assets.errors import StoreError, UsageError
+from rag_assets.components.suite import SUITE_TAG
+from rag_assets.errors import RagAssetsError, StoreError, UsageError
 from rag_assets.evaluation_output import summary_tables
 from rag_assets.project import project_root, shown_path, warehouse_root
 from rag_assets.tabular import joined
@@ -21,14 +24,15 @@ from rag_assets.warehouse.release import current_release
 
 def run_suite(name: str, *, echo: Callable[[str], None]) -> bool:
     """Materialize every asset of a suite; True if every step and check passed."""
-    job_name = f"evaluate_{asset_group(name)}"
-    definitions = _definitions()
-    known = sorted(job.name for job in definitions.resolve_all_job_defs())
-    if job_name not in known:
-        suites = sorted(job.removeprefix("evaluate_") for job in known if "evaluate_" in job)
-        raise UsageError(f"unknown suite {name!r}; known suites are {', '.join(suites)}")
+    jobs = {
+        job.tags[SUITE_TAG]: job
+        for job in _definitions().resolve_all_job_defs()
+        if SUITE_TAG in job.tags
+    }
+    if name not in jobs:
+        raise UsageError(f"unknown suite {name!r}; known suites are {', '.join(sorted(jobs))}")
     with _instance() as instance:
-        result = definitions.resolve_job_def(job_name).execute_in_process(
+        result = jobs[name].execute_in_process(
             instance=instance,
             run_config={"loggers": {"progress": {}}},
             raise_on_error=False,
@@ -78,14 +82,38 @@ def summary(release: Path, name: str) -> str:
 
 
 def _definitions() -> dg.Definitions:
+    """Every suite. UsageError, in one line, if a suite's YAML is at fault."""
     from rag_assets.definitions import defs
 
-    return defs()
+    try:
+        return defs()
+    except Exception as error:
+        cause: BaseException = error
+        while deeper := cause.__cause__ or cause.__context__:
+            if isinstance(cause, ValidationError):
+                break
+            cause = deeper
+        if isinstance(cause, ValidationError):
+            said = "; ".join(map(_fault, cause.errors()))
+        elif isinstance(cause, (dg.DagsterError, RagAssetsError, yaml.YAMLError)):
+            said = str(cause)
+        else:
+            raise
+        # Dagster's first line names the suite's folder; a drawing follows.
+        [where, *_] = str(error).splitlines()
+        message = said if where in said else f"{where.rstrip(':')}: {said}"
+        raise UsageError(message.replace(f"{project_root()}/", "")) from None
+
+
+def _fault(fault: ErrorDetails) -> str:
+    place = ".".join(map(str, fault["loc"]))
+    return f"{place}: {fault['msg']}" if place else fault["msg"]
 
 
 def _instance() -> dg.DagsterInstance:
     """The instance in DAGSTER_HOME, by default dagster_home/ in the project, as `make ui` uses."""
-    home = os.environ.setdefault("DAGSTER_HOME", str(project_root() / "dagster_home"))
+    named = os.environ.get("DAGSTER_HOME") or project_root() / "dagster_home"
+    home = os.environ["DAGSTER_HOME"] = str(Path(named).absolute())
     Path(home).mkdir(parents=True, exist_ok=True)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     return dg.DagsterInstance.get()

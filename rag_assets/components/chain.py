@@ -3,6 +3,7 @@
 # Dagster reads annotations at run time, so they are not postponed here.
 
 from collections import Counter
+from dataclasses import replace
 
 import dagster as dg
 import pyarrow as pa
@@ -55,7 +56,7 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
-            corpus = load_fixture(suite.source, max_bytes=suite.max_bytes)
+            corpus = _read_source(suite)
             _declared_spaces_only(suite, corpus)
             content = corpus_digest(corpus)
             artifact = store.of(suite, context.run_id).write(
@@ -212,6 +213,15 @@ def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
             )
 
     return results
+
+
+def _read_source(suite: Suite) -> Corpus:
+    """The source's corpus; what it refuses is named by the path that the suite's YAML gives."""
+    try:
+        return load_fixture(suite.source, max_bytes=suite.max_bytes)
+    except InputError as error:
+        shown = [replace(problem, file=suite.source_shown) for problem in error.problems]
+        raise InputError(shown, truncated=error.truncated) from None
 
 
 def _declared_spaces_only(suite: Suite, corpus: Corpus) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import dagster as dg
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StrictInt, field_validator, model_validator
 
 from rag_assets.components.chain import (
     canonical_items_asset,
@@ -17,7 +17,7 @@ from rag_assets.components.chain import (
     exact_results_asset,
 )
 from rag_assets.components.checks import chain_checks
-from rag_assets.components.suite import Suite, asset_group
+from rag_assets.components.suite import SUITE_TAG, Suite, asset_group
 from rag_assets.components.tables import tables_asset
 from rag_assets.errors import UsageError
 from rag_assets.evaluation import audited_pairs, check_ks
@@ -31,14 +31,21 @@ class FixtureSource(dg.Model, dg.Resolvable):
     format: Literal["fixture"] = "fixture"
     path: str = Field(description="Path of the JSON file, relative to the project's folder.")
     max_mib: float = Field(
-        default=5, gt=0, description="Files larger than this many MiB are refused."
+        default=5,
+        gt=0,
+        allow_inf_nan=False,
+        description="Files larger than this many MiB are refused.",
     )
 
 
 class Space(dg.Model, dg.Resolvable):
     """One embedding space of the suite."""
 
-    space_id: str = Field(description="The space's id in the source.")
+    space_id: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="The space's id in the source: letters, digits, '.', '_' and '-', because it "
+        "names assets and folders.",
+    )
 
 
 class Audit(dg.Model, dg.Resolvable):
@@ -67,7 +74,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
     )
     source: FixtureSource
     spaces: Sequence[Space] = Field(description="In order: the first one's rows are canonical.")
-    k: Sequence[int] = Field(default=(3,), description="Cut-offs of all measures.")
+    k: Sequence[StrictInt] = Field(default=(3,), description="Cut-offs of all measures.")
     audits: Sequence[Audit] | None = Field(
         default=None, description="Pairs to audit; every two neighbouring spaces if left out."
     )
@@ -134,7 +141,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             selection=dg.AssetSelection.assets(*assets),
             description=f"Evaluate the suite {suite.name} from its source to a release. "
             + self.description,
-            tags={"rag_assets/suite": suite.name},
+            tags={SUITE_TAG: suite.name},
         )
         schedule = dg.ScheduleDefinition(
             name=f"{suite.job_name}_schedule",

@@ -2,6 +2,7 @@
 
 # Dagster reads annotations at run time, so they are not postponed here.
 
+import contextlib
 import logging
 import sys
 
@@ -29,12 +30,14 @@ class _StepLines(logging.Handler):
             self._show(f"{kind.removeprefix('STEP_').lower()} {event.step_key}", last=True)
 
     def _show(self, line: str, last: bool = False) -> None:
-        # On a terminal the running step is shown and then overwritten by its outcome.
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[2K" + line + ("\n" if last else ""))
-        elif last:
-            sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+        # A run goes on when nobody reads its progress any more.
+        with contextlib.suppress(OSError):
+            # On a terminal the running step is shown and then overwritten by its outcome.
+            if sys.stderr.isatty():
+                sys.stderr.write("\r\x1b[2K" + line + ("\n" if last else ""))
+            elif last:
+                sys.stderr.write(line + "\n")
+            sys.stderr.flush()
 
 
 @dg.logger({}, description="One line per finished step on stderr.")

@@ -38,6 +38,7 @@ class Suite:
         return dg.AssetKey([self.name, *path])
 
 
+SUITE_TAG = "rag_assets/suite"  # on a suite's job: its name
 CANONICAL: AssetPath = ("canonical_items",)
 
 
