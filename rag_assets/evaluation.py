@@ -20,6 +20,7 @@ from rag_assets.canonical.corpus import RESULTS, Corpus
 from rag_assets.canonical.files import write_parquet
 from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import UsageError
+from rag_assets.indexes.builds import BUILT, IndexBuild
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.quality.report import CheckReport, merged
 from rag_assets.results.search import ApproximateIndex, search_cases
@@ -89,6 +90,11 @@ class SpaceResults:
     results: pa.Table
     searches: pa.Table
 
+    @classmethod
+    def none(cls) -> SpaceResults:
+        """What an index that was not executed found."""
+        return cls(BASE["results"].empty_table(), BASE["searches"].empty_table())
+
 
 def space_results(
     space: EmbeddedSpace,
@@ -122,31 +128,6 @@ def space_results(
         if scope == 0:
             searches = _with_constants(BASE["searches"], did, **where)
     return SpaceResults(pa.concat_tables(tables), searches)
-
-
-BUILT, NOT_EXECUTED = "built", "not_executed"
-
-
-@dataclass(frozen=True, slots=True)
-class IndexBuild:
-    """How the building of one approximate index went.
-
-    `params` is JSON, `status` BUILT or NOT_EXECUTED with a reason, `build_ms` wall time,
-    `index_bytes` what is stored and `memory_bytes` what search adds to that. `warnings` are
-    sentences about the training data.
-    """
-
-    space_id: str
-    index_name: str
-    kind: str
-    params: str
-    seed: int
-    status: str
-    status_reason: str | None = None
-    build_ms: float | None = None
-    index_bytes: int | None = None
-    memory_bytes: int | None = None
-    warnings: tuple[str, ...] = ()
 
 
 RESULTS_FILE, SEARCHES_FILE = "results.parquet", "searches.parquet"
@@ -310,8 +291,14 @@ def check_scoped_results(
     corpus: Corpus,
     ks: Sequence[int],
     pairs: Iterable[AuditedPair],
+    *,
+    complete: bool = True,
 ) -> CheckReport:
-    """The result validation of every scope that was searched, as one report."""
+    """The result validation of every scope that was searched, as one report.
+
+    `complete`: every case must have as many results as its subject may read, up to k, which exact
+    search promises and approximate indexes do not.
+    """
     from rag_assets.quality.suites import check_results
 
     scopes: dict[int, np.ndarray | None] = {0: None}
@@ -321,5 +308,7 @@ def check_scoped_results(
         rows = results.filter(pc.equal(results["scope"], scope))
         if scope == 0 or len(rows) > 0:
             ranked = rows.select(RESULTS.names)
-            reports.append(check_results(ranked, space, corpus, max(ks), among=among))
+            reports.append(
+                check_results(ranked, space, corpus, max(ks), complete=complete, among=among)
+            )
     return merged(reports)

@@ -49,7 +49,7 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
         code_version=code,
         metadata={
             "source": suite.source_shown,
-            **_column_schema(ITEMS),
+            **column_schema(ITEMS),
         },
     )
     def canonical_items(
@@ -64,7 +64,7 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
             )
             documents = [contract.document_role for contract in corpus.contracts]
             roles = Counter(corpus.items["role"].to_pylist())
-            return _result(
+            return materialized(
                 artifact,
                 content,
                 rows=len(corpus.items),
@@ -92,7 +92,7 @@ def embeddings_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
         kinds={"numpy", "parquet"},
         owners=list(suite.owners),
         code_version=code,
-        metadata=_column_schema(SPACE_ITEMS),
+        metadata=column_schema(SPACE_ITEMS),
     )
     def embeddings(
         context: dg.AssetExecutionContext, store: StoreResource
@@ -110,7 +110,7 @@ def embeddings_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
             )
             norms = vector_norms(space.vectors)
             contract = space.contract
-            return _result(
+            return materialized(
                 artifact,
                 content,
                 rows=len(space.items),
@@ -155,7 +155,7 @@ def exact_index_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
             artifact = artifacts.write(
                 index_path(space_id), content, index.save, inputs=(embeddings,)
             )
-            return _result(
+            return materialized(
                 artifact, content, rows=space.document_count, index_bytes=int(index.nbytes)
             )
 
@@ -180,7 +180,7 @@ def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
         kinds={"numpy", "parquet"},
         owners=list(suite.owners),
         code_version=code,
-        metadata=_column_schema(BASE["results"]),
+        metadata=column_schema(BASE["results"]),
     )
     def results(
         context: dg.AssetExecutionContext, store: StoreResource
@@ -203,7 +203,7 @@ def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
                 lambda folder: write_results(found, folder),
                 inputs=(canonical, embeddings, stored_index),
             )
-            return _result(
+            return materialized(
                 artifact,
                 content,
                 rows=len(found.results),
@@ -241,9 +241,10 @@ def _declared_spaces_only(suite: Suite, corpus: Corpus) -> None:
         )
 
 
-def _result(
+def materialized(
     artifact: Artifact, content: str, *, rows: int, **metadata: object
 ) -> dg.MaterializeResult[None]:
+    """What the UI shows of a stored artifact: rows, bytes, its version and further facts."""
     files = [path for path in artifact.folder.rglob("*") if path.is_file()]
     return dg.MaterializeResult(
         metadata={
@@ -260,7 +261,8 @@ def _notice(suite: Suite) -> dict[str, str]:
     return {"notice": suite.notice} if suite.notice else {}
 
 
-def _column_schema(schema: pa.Schema) -> dict[str, dg.TableSchema]:
+def column_schema(schema: pa.Schema) -> dict[str, dg.TableSchema]:
+    """A table's columns as an asset's metadata."""
     columns = [dg.TableColumn(field.name, str(field.type)) for field in schema]
     return {"dagster/column_schema": dg.TableSchema(columns=columns)}
 

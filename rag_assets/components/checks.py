@@ -14,17 +14,21 @@ from rag_assets.components.suite import (
     Suite,
     embeddings_path,
     failures_in_plain_words,
+    index_path,
     results_path,
 )
 from rag_assets.embeddings.files import read_embeddings
 from rag_assets.errors import StoreError
 from rag_assets.evaluation import RESULTS_FILE, check_scoped_results
+from rag_assets.indexes.builds import read_index_build
 from rag_assets.quality.report import CheckReport
 from rag_assets.quality.suites import check_canonical_items, check_embeddings
+from rag_assets.quality.training import check_index_training
 from rag_assets.store import Artifact, AssetPath, Store
 
 CONTRACT_VALIDATION = "contract_validation"
 RESULT_VALIDATION = "result_validation"
+INDEX_TRAINING = "index_training"
 MECHANICAL_GATES = "mechanical_gates"
 
 _DESCRIPTIONS = {
@@ -34,6 +38,8 @@ _DESCRIPTIONS = {
     RESULT_VALIDATION: "Great Expectations suite: result lists are well formed, and no subject got "
     "a document that its groups may not read (leaked pairs must be 0). On failure: do not serve "
     "from this index; no release is published.",
+    INDEX_TRAINING: "Great Expectations suite: the index had enough vectors to train on. It warns "
+    "and never blocks: ann_recall_by_space says how good the index is.",
     MECHANICAL_GATES: "Great Expectations suite: in every audited pair both spaces hold the same "
     "items, and each agrees with the canonical items. On failure: read only_old, only_new and "
     "canonical_mismatches in the audit, bring the sources into line and materialize again. The "
@@ -45,7 +51,7 @@ def check_spec(suite: Suite, asset: AssetPath, check_name: str) -> dg.AssetCheck
     return dg.AssetCheckSpec(
         check_name,
         asset=suite.key(*asset),
-        blocking=True,
+        blocking=check_name != INDEX_TRAINING,
         description=_DESCRIPTIONS[check_name],
     )
 
@@ -124,6 +130,10 @@ def chain_checks(suite: Suite) -> list[dg.AssetChecksDefinition]:
             _check(suite, embeddings_path(space_id), CONTRACT_VALIDATION, _validate_embeddings)
         )
         checks.append(_check(suite, results_path(space_id), RESULT_VALIDATION, _validate_results))
+        for index in suite.indexes_of(space_id):
+            built, searched = index_path(space_id, index.name), results_path(space_id, index.name)
+            checks.append(_check(suite, built, INDEX_TRAINING, _validate_training))
+            checks.append(_check(suite, searched, RESULT_VALIDATION, _validate_approximate))
     return checks
 
 
@@ -162,7 +172,19 @@ def _validate_embeddings(suite: Suite, store: Store, artifact: Artifact) -> Chec
     return check_embeddings(read_embeddings(artifact.folder), read_corpus(canonical.folder))
 
 
+def _validate_training(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:
+    return check_index_training(read_index_build(artifact.folder))
+
+
 def _validate_results(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:
+    return _scoped(suite, store, artifact, complete=True)
+
+
+def _validate_approximate(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:
+    return _scoped(suite, store, artifact, complete=False)
+
+
+def _scoped(suite: Suite, store: Store, artifact: Artifact, *, complete: bool) -> CheckReport:
     canonical = store.read(CANONICAL)
     embeddings = store.read(embeddings_path(artifact.asset[0]))
     built_on(artifact, canonical)
@@ -173,4 +195,5 @@ def _validate_results(suite: Suite, store: Store, artifact: Artifact) -> CheckRe
         read_corpus(canonical.folder),
         suite.ks,
         suite.pairs,
+        complete=complete,
     )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import dagster as dg
 from pydantic import Field, StrictInt, field_validator, model_validator
 
+from rag_assets.components.approximate import (
+    approximate_index_asset,
+    approximate_results_asset,
+)
 from rag_assets.components.chain import (
     canonical_items_asset,
     embeddings_asset,
@@ -17,10 +21,11 @@ from rag_assets.components.chain import (
     exact_results_asset,
 )
 from rag_assets.components.checks import chain_checks
-from rag_assets.components.suite import SUITE_TAG, Suite, asset_group
+from rag_assets.components.suite import SUITE_TAG, DeclaredIndex, Suite, asset_group
 from rag_assets.components.tables import tables_asset
 from rag_assets.errors import UsageError
-from rag_assets.evaluation import audited_pairs, check_ks
+from rag_assets.evaluation import EXACT, audited_pairs, check_ks
+from rag_assets.indexes.specs import spec_from
 from rag_assets.project import models_folder, project_root
 from rag_assets.warehouse.models import load_models
 
@@ -45,6 +50,21 @@ class Space(dg.Model, dg.Resolvable):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
         description="The space's id in the source: letters, digits, '.', '_' and '-', because it "
         "names assets and folders.",
+    )
+
+
+class Index(dg.Model, dg.Resolvable):
+    """An approximate index beside the exact one."""
+
+    kind: Literal["ivf_pq", "ivf_flat", "ivf_rabitq", "hnsw"]
+    name: str | None = Field(default=None, description="Name in the tables; its kind if left out.")
+    spaces: Sequence[str] | None = Field(
+        default=None, description="Ids of the spaces that get it; all if left out."
+    )
+    parameters: Mapping[str, Any] = Field(
+        default_factory=dict,
+        description="The field's names: n_clusters, nprobe, n_subvectors, n_bits, n_iters, seed, "
+        "opq, refine, policy; for hnsw m, ef_construction, ef_search, seed, policy.",
     )
 
 
@@ -75,6 +95,9 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
     source: FixtureSource
     spaces: Sequence[Space] = Field(description="In order: the first one's rows are canonical.")
     k: Sequence[StrictInt] = Field(default=(3,), description="Cut-offs of all measures.")
+    indexes: Sequence[Index] = Field(
+        default=(), description="Approximate indexes, compared with exact search."
+    )
     audits: Sequence[Audit] | None = Field(
         default=None, description="Pairs to audit; every two neighbouring spaces if left out."
     )
@@ -123,6 +146,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             owners=tuple(self.owners),
             kept_releases=self.kept_releases,
             notice=self.notice,
+            indexes=_declared_indexes(self.indexes, space_ids),
         )
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -135,6 +159,11 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
                 exact_index_asset(suite, space_id),
                 exact_results_asset(suite, space_id),
             ]
+            for index in suite.indexes_of(space_id):
+                assets += [
+                    approximate_index_asset(suite, space_id, index),
+                    approximate_results_asset(suite, space_id, index),
+                ]
         assets.append(tables_asset(suite, models))
         job = dg.define_asset_job(
             name=suite.job_name,
@@ -157,3 +186,24 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
         return dg.Definitions(
             assets=assets, asset_checks=chain_checks(suite), jobs=[job], schedules=[schedule]
         )
+
+
+def _declared_indexes(
+    declared: Sequence[Index], space_ids: tuple[str, ...]
+) -> tuple[DeclaredIndex, ...]:
+    """UsageError for a name that is taken, an unknown space or parameters that make no sense."""
+    taken: set[tuple[str, str]] = {(space_id, EXACT) for space_id in space_ids}
+    indexes = []
+    for index in declared:
+        name = index.name or index.kind
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise UsageError(f"index name {name!r}: use lower-case letters, digits and '_'")
+        for space_id in index.spaces or space_ids:
+            if space_id not in space_ids:
+                raise UsageError(f"index {name}: unknown space {space_id!r}")
+            if (space_id, name) in taken:
+                raise UsageError(f"index {name}: the space {space_id!r} has an index of that name")
+            taken.add((space_id, name))
+        spec = spec_from(index.kind, index.parameters)
+        indexes.append(DeclaredIndex(name, spec, tuple(index.spaces or space_ids)))
+    return tuple(indexes)

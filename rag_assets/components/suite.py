@@ -11,8 +11,18 @@ from pathlib import Path
 import dagster as dg
 
 from rag_assets.errors import RagAssetsError
-from rag_assets.evaluation import AuditedPair
+from rag_assets.evaluation import EXACT, AuditedPair
+from rag_assets.indexes.specs import IndexSpec
 from rag_assets.store import AssetPath, Store
+
+
+@dataclass(frozen=True)
+class DeclaredIndex:
+    """An approximate index of the suite, over every space or over those named."""
+
+    name: str
+    spec: IndexSpec
+    space_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -29,10 +39,14 @@ class Suite:
     owners: tuple[str, ...]
     kept_releases: int
     notice: str
+    indexes: tuple[DeclaredIndex, ...] = ()
 
     @property
     def job_name(self) -> str:
         return f"evaluate_{asset_group(self.name)}"
+
+    def indexes_of(self, space_id: str) -> tuple[DeclaredIndex, ...]:
+        return tuple(index for index in self.indexes if space_id in index.space_ids)
 
     def key(self, *path: str) -> dg.AssetKey:
         return dg.AssetKey([self.name, *path])
@@ -46,12 +60,12 @@ def embeddings_path(space_id: str) -> AssetPath:
     return (space_id, "embeddings")
 
 
-def index_path(space_id: str) -> AssetPath:
-    return (space_id, "exact_index")
+def index_path(space_id: str, index_name: str = EXACT) -> AssetPath:
+    return (space_id, f"{index_name}_index")
 
 
-def results_path(space_id: str) -> AssetPath:
-    return (space_id, "exact_results")
+def results_path(space_id: str, index_name: str = EXACT) -> AssetPath:
+    return (space_id, f"{index_name}_results")
 
 
 def asset_group(*names: str) -> str:

@@ -15,6 +15,7 @@ from rag_assets.canonical.files import read_corpus
 from rag_assets.components.chain import markdown_table
 from rag_assets.components.checks import (
     CONTRACT_VALIDATION,
+    INDEX_TRAINING,
     MECHANICAL_GATES,
     RESULT_VALIDATION,
     built_on,
@@ -29,16 +30,19 @@ from rag_assets.components.suite import (
     asset_group,
     embeddings_path,
     failures_in_plain_words,
+    index_path,
     results_path,
 )
 from rag_assets.embeddings.files import read_embeddings
 from rag_assets.evaluation import (
+    EXACT,
     RESULTS_FILE,
     SEARCHES_FILE,
     base_tables,
     build_checked,
     space_item_rows,
 )
+from rag_assets.indexes.builds import read_index_build
 from rag_assets.project import project_root, shown_path, source_version
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
@@ -55,13 +59,23 @@ SHOWN_WHOLE = ("migration_audit", "metric_by_space", "space_inventory", "migrati
 def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
     """The assets that fill a base table."""
     embeddings = [suite.key(*embeddings_path(space_id)) for space_id in suite.space_ids]
-    results = [suite.key(*results_path(space_id)) for space_id in suite.space_ids]
+    results = [
+        suite.key(*results_path(space_id, name))
+        for space_id in suite.space_ids
+        for name in (EXACT, *(index.name for index in suite.indexes_of(space_id)))
+    ]
     canonical = [suite.key(*CANONICAL)]
     return {
         "space_items": embeddings,
         "spaces": canonical + embeddings,
         "results": results,
+        "searches": results,
         "indexes": results,
+        "index_builds": [
+            suite.key(*index_path(space_id, index.name))
+            for space_id in suite.space_ids
+            for index in suite.indexes_of(space_id)
+        ],
         "checks": canonical + embeddings + results,
         "manifest": results,
     }.get(base_table, canonical)
@@ -139,22 +153,31 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
     corpus = read_corpus(canonical.folder)
     space_items = []
     results = []
+    builds = []
     checked = [(canonical, CONTRACT_VALIDATION)]
     for space_id in suite.space_ids:
         embeddings = guarded(store, embeddings_path(space_id), CONTRACT_VALIDATION)
-        found = guarded(store, results_path(space_id), RESULT_VALIDATION)
         built_on(embeddings, canonical)
-        built_on(found, canonical)
-        built_on(found, embeddings)
+        checked.append((embeddings, CONTRACT_VALIDATION))
         space = read_embeddings(embeddings.folder)
         space_items.append(space_item_rows(space, corpus.space_no(space_id)))
-        results.append(found)
-        checked += [(embeddings, CONTRACT_VALIDATION), (found, RESULT_VALIDATION)]
+        for name in (EXACT, *(index.name for index in suite.indexes_of(space_id))):
+            found = guarded(store, results_path(space_id, name), RESULT_VALIDATION)
+            built_on(found, canonical)
+            built_on(found, embeddings)
+            results.append(found)
+            checked.append((found, RESULT_VALIDATION))
+        for index in suite.indexes_of(space_id):
+            stored = store.read(index_path(space_id, index.name))
+            built_on(stored, embeddings)
+            builds.append(read_index_build(stored.folder))
+            checked.append((stored, INDEX_TRAINING))
     return base_tables(
         corpus,
         space_items=space_items,
         results=[found.folder / RESULTS_FILE for found in results],
         searches=[found.folder / SEARCHES_FILE for found in results],
+        index_builds=builds,
         ks=suite.ks,
         pairs=suite.pairs,
         reports=_reports(suite, store, checked),
@@ -167,7 +190,7 @@ def _reports(
 ) -> Iterator[tuple[str, CheckReport]]:
     for artifact, check_name in checked:
         report = store.read_check(artifact, check_name)
-        if report is not None:  # guarded() has just read it
+        if report is not None:  # only a check that does not block may be missing
             yield f"{suite.name}/{artifact.name}", report
 
 

@@ -5,6 +5,7 @@ Names are the field's: `n_clusters` (nlist), `nprobe`, `n_subvectors` (m), `n_bi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Literal
@@ -13,7 +14,13 @@ from rag_assets.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Refine:
+class _Strict:
+    # Read by pydantic when a suite's YAML is turned into a spec: no unknown parameters.
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+
+@dataclass(frozen=True, slots=True)
+class Refine(_Strict):
     """Re-rank the first `factor` * k candidates with better vectors than the codes.
 
     "exact" scores the stored vectors; "sq8" an 8-bit scalar-quantized copy kept in the index.
@@ -24,7 +31,7 @@ class Refine:
 
 
 @dataclass(frozen=True, slots=True)
-class FilterPolicy:
+class FilterPolicy(_Strict):
     """What to do under access filters, where probing a fixed number of lists finds too little.
 
     Up to `exact_below` eligible documents: exact search among them. Otherwise at least nprobe
@@ -36,7 +43,7 @@ class FilterPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ivf:
+class _Ivf(_Strict):
     n_clusters: int
     nprobe: int
     n_iters: int = 25
@@ -76,7 +83,7 @@ class IvfRabitq(_Ivf):
 
 
 @dataclass(frozen=True, slots=True)
-class Hnsw:
+class Hnsw(_Strict):
     """Navigable small-world graph over uncompressed vectors (Malkov and Yashunin, PAMI 2020).
 
     `m` links a vertex, `ef_construction` and `ef_search` candidates kept while building, searching.
@@ -152,3 +159,22 @@ def faults(spec: IndexSpec, dimension: int, count: int) -> list[str]:
     if refine is not None:
         need(refine.factor >= 1, f"refine.factor is {refine.factor}; at least 1 is needed")
     return found
+
+
+def spec_from(kind: str, given: Mapping[str, Any]) -> IndexSpec:
+    """An index type and its parameters as YAML gives them. UsageError names what does not fit."""
+    from pydantic import TypeAdapter, ValidationError
+
+    if kind not in KINDS:
+        raise UsageError(f"unknown index kind {kind!r}; known kinds are {', '.join(KINDS)}")
+    try:
+        # As JSON: strict then means that 2.0, "2" and true are not integers, while a mapping may
+        # stand for a nested dataclass.
+        spec: IndexSpec = TypeAdapter(KINDS[kind]).validate_json(json.dumps(given), strict=True)
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join([kind, *map(str, fault['loc'])])}: {fault['msg']}"
+            for fault in error.errors()
+        ]
+        raise UsageError("; ".join(faults)) from None
+    return spec

@@ -1,0 +1,150 @@
+"""The approximate branch of a space: one index asset and one results asset per declared index."""
+
+# Dagster reads annotations at run time, so they are not postponed here.
+
+import dagster as dg
+
+from rag_assets.canonical.corpus import digest, digest_table
+from rag_assets.canonical.files import read_corpus
+from rag_assets.components.chain import column_schema, materialized
+from rag_assets.components.checks import CONTRACT_VALIDATION, built_on, guarded
+from rag_assets.components.suite import (
+    CANONICAL,
+    DeclaredIndex,
+    StoreResource,
+    Suite,
+    asset_group,
+    embeddings_path,
+    failures_in_plain_words,
+    index_path,
+    results_path,
+)
+from rag_assets.embeddings.files import read_embeddings
+from rag_assets.evaluation import SpaceResults, space_results, write_results
+from rag_assets.indexes.builds import BUILT, read_index_build, store_index
+from rag_assets.indexes.exact import ExactIndex
+from rag_assets.indexes.specs import parameters
+from rag_assets.project import source_version
+from rag_assets.warehouse.build import BASE
+
+
+def approximate_index_asset(
+    suite: Suite, space_id: str, declared: DeclaredIndex
+) -> dg.AssetsDefinition:
+    """One index, trained and filled once, then loaded by whatever searches it."""
+    code = source_version("canonical", "embeddings", "indexes")
+    name = declared.name
+
+    @dg.asset(
+        key=suite.key(*index_path(space_id, name)),
+        deps=[suite.key(*embeddings_path(space_id))],
+        group_name=asset_group(suite.name, space_id),
+        description=f"Approximate index `{name}` ({declared.spec.kind}) over the documents of the "
+        f"space `{space_id}`. Same seed and data give the same index on any number of threads.",
+        kinds={"faiss"},
+        owners=list(suite.owners),
+        code_version=digest(code, str(parameters(declared.spec)))[:12],
+        metadata={"parameters": parameters(declared.spec)},
+    )
+    def approximate_index(
+        context: dg.AssetExecutionContext, store: StoreResource
+    ) -> dg.MaterializeResult[None]:
+        with failures_in_plain_words():
+            artifacts = store.of(suite, context.run_id)
+            embeddings = guarded(artifacts, embeddings_path(space_id), CONTRACT_VALIDATION)
+            content = digest(code, embeddings.version, str(parameters(declared.spec)))
+            space = read_embeddings(embeddings.folder)
+            artifact = artifacts.write(
+                index_path(space_id, name),
+                content,
+                lambda folder: store_index(name, declared.spec, space, folder),
+                inputs=(embeddings,),
+            )
+            build = read_index_build(artifact.folder)
+            facts = {
+                "build_ms": build.build_ms,
+                "index_bytes": build.index_bytes,
+                "memory_bytes": build.memory_bytes,
+                "status_reason": build.status_reason,
+            }
+            return materialized(
+                artifact,
+                content,
+                rows=space.document_count if build.status == BUILT else 0,
+                status=build.status,
+                **{fact: value for fact, value in facts.items() if value is not None},
+            )
+
+    return approximate_index
+
+
+def approximate_results_asset(
+    suite: Suite, space_id: str, declared: DeclaredIndex
+) -> dg.AssetsDefinition:
+    """What one approximate index returned for every query case."""
+    code = source_version("canonical", "embeddings", "indexes", "results", "evaluation.py")
+    name = declared.name
+
+    @dg.asset(
+        key=suite.key(*results_path(space_id, name)),
+        deps=[
+            suite.key(*CANONICAL),
+            suite.key(*embeddings_path(space_id)),
+            suite.key(*index_path(space_id)),
+            suite.key(*index_path(space_id, name)),
+        ],
+        group_name=asset_group(suite.name, space_id),
+        description=f"Ranked documents of every query case in the space `{space_id}` by the "
+        f"approximate index `{name}`, among the documents that the case's groups may read. "
+        "Beside each score that the index reported stands the exact one.",
+        kinds={"faiss", "parquet"},
+        owners=list(suite.owners),
+        code_version=code,
+        metadata=column_schema(BASE["results"]),
+    )
+    def approximate_results(
+        context: dg.AssetExecutionContext, store: StoreResource
+    ) -> dg.MaterializeResult[None]:
+        with failures_in_plain_words():
+            artifacts = store.of(suite, context.run_id)
+            canonical = guarded(artifacts, CANONICAL, CONTRACT_VALIDATION)
+            embeddings = guarded(artifacts, embeddings_path(space_id), CONTRACT_VALIDATION)
+            exact_index = artifacts.read(index_path(space_id))
+            stored = artifacts.read(index_path(space_id, name))
+            built_on(embeddings, canonical)
+            built_on(exact_index, embeddings)
+            built_on(stored, embeddings)
+            corpus = read_corpus(canonical.folder)
+            space = read_embeddings(embeddings.folder)
+            build = read_index_build(stored.folder)
+            if build.status == BUILT:
+                from rag_assets.indexes.ann import AnnIndex
+
+                found = space_results(
+                    space,
+                    ExactIndex.load(exact_index.folder, space),
+                    corpus,
+                    suite.ks,
+                    suite.pairs,
+                    index_name=name,
+                    index=AnnIndex.load(stored.folder, space),
+                )
+            else:
+                found = SpaceResults.none()
+            content = digest(digest_table(found.results), digest_table(found.searches))
+            artifact = artifacts.write(
+                results_path(space_id, name),
+                digest(code, canonical.version, stored.version, content),
+                lambda folder: write_results(found, folder),
+                inputs=(canonical, embeddings, stored),
+            )
+            return materialized(
+                artifact,
+                content,
+                rows=len(found.results),
+                queries=len(found.searches),
+                depth=max(suite.ks),
+                status=build.status,
+            )
+
+    return approximate_results

@@ -1,0 +1,77 @@
+"""Building approximate indexes and keeping them as files, with an account of how it went."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_assets.canonical.contracts import canonical_json
+from rag_assets.embeddings.space import EmbeddedSpace
+from rag_assets.indexes.specs import IndexSpec, parameters
+
+BUILT, NOT_EXECUTED = "built", "not_executed"
+_FILE = "build.json"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuild:
+    """How the building of one approximate index went.
+
+    `params` is JSON, `status` BUILT or NOT_EXECUTED with a reason, `build_ms` wall time,
+    `index_bytes` what is stored and `memory_bytes` what search adds to that. `warnings` are
+    sentences about the training data.
+    """
+
+    space_id: str
+    index_name: str
+    kind: str
+    params: str
+    seed: int
+    status: str
+    status_reason: str | None = None
+    build_ms: float | None = None
+    index_bytes: int | None = None
+    memory_bytes: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def store_index(name: str, spec: IndexSpec, space: EmbeddedSpace, folder: Path) -> None:
+    """Build an index and write it into an existing folder.
+
+    Without its engine the index is NOT_EXECUTED, which is written down; no other engine stands in.
+    UsageError for parameters that do not fit the space.
+    """
+    from rag_assets.indexes.ann import AnnIndex, EngineMissing
+
+    known: dict[str, Any] = {
+        "space_id": space.contract.space_id,
+        "index_name": name,
+        "kind": spec.kind,
+        "params": canonical_json(parameters(spec)),
+        "seed": spec.seed,
+    }
+    started = time.perf_counter()
+    try:
+        index = AnnIndex.build(spec, space)
+    except EngineMissing as missing:
+        build = IndexBuild(**known, status=NOT_EXECUTED, status_reason=str(missing))
+    else:
+        build_ms = (time.perf_counter() - started) * 1000
+        index.save(folder)
+        build = IndexBuild(
+            **known,
+            status=BUILT,
+            build_ms=build_ms,
+            index_bytes=index.nbytes,
+            memory_bytes=index.memory_bytes,
+            warnings=index.warnings,
+        )
+    (folder / _FILE).write_text(json.dumps(asdict(build), indent=1), "utf-8")
+
+
+def read_index_build(folder: Path) -> IndexBuild:
+    record = json.loads((folder / _FILE).read_text("utf-8"))
+    return IndexBuild(**{**record, "warnings": tuple(record["warnings"])})
