@@ -21,6 +21,10 @@ class SpaceContract:
     """What makes vectors comparable: two spaces with equal signatures hold the same kind of vector.
 
     `space_id` is a storage alias and not part of the signature. `normalized` promises unit norm.
+    Prompts are put before a text of that role; `pooling`, `truncation` and `max_input_tokens` say
+    how a model was run. A fixture has none of these. `derived_from` is the signature of the space
+    that a derivation was made from. `licence`, `looked_up_at` and `looked_up_on` (a URL or a file,
+    an ISO date) do not change vectors and stay out of the signature.
     """
 
     space_id: str
@@ -33,12 +37,25 @@ class SpaceContract:
     query_role: str
     document_role: str
     dtype: Dtype
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+    pooling: str | None = None
+    truncation: str | None = None
+    max_input_tokens: int | None = None
+    derivation: str | None = None
+    derived_from: str | None = None
+    licence: str | None = None
+    looked_up_at: str | None = None
+    looked_up_on: str | None = None
 
     @property
     def signature(self) -> str:
-        """SHA-256 (hex) over canonical JSON of every field except `space_id`."""
-        body = asdict(self)
-        del body["space_id"]
+        """SHA-256 (hex) over canonical JSON of every field that is set and changes vectors."""
+        body = {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in UNSIGNED and (name in FIXTURE_FIELDS or value is not None)
+        }
         return hashlib.sha256(canonical_json(body).encode("utf-8")).hexdigest()
 
     @property
@@ -47,6 +64,8 @@ class SpaceContract:
 
 
 CONTRACT_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(SpaceContract))
+FIXTURE_FIELDS = CONTRACT_FIELDS[: CONTRACT_FIELDS.index("dtype") + 1]
+UNSIGNED = frozenset({"space_id", "licence", "looked_up_at", "looked_up_on"})
 
 
 def canonical_json(value: object) -> str:

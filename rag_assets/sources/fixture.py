@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from rag_assets.canonical.contracts import CONTRACT_FIELDS, SpaceContract
+from rag_assets.canonical.contracts import FIXTURE_FIELDS, SpaceContract
 from rag_assets.canonical.corpus import CASES, ITEMS, QRELS, SPACE_ITEMS, Corpus
 from rag_assets.canonical.text import content_sha256
 from rag_assets.errors import UsageError
@@ -53,7 +53,7 @@ def parse_fixture(data: bytes, file: str, *, max_problems: int = MAX_PROBLEMS) -
 
 def _corpus(fixture: Fixture) -> Corpus:
     contracts = tuple(
-        SpaceContract(**{name: contract[name] for name in CONTRACT_FIELDS})
+        SpaceContract(**{name: contract[name] for name in FIXTURE_FIELDS})
         for contract in fixture.spaces.values()
     )
     canonical: dict[str, Sound] = {}

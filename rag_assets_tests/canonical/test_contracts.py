@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from rag_assets.canonical.contracts import CONTRACT_FIELDS, SpaceContract, canonical_json
+from rag_assets.canonical.contracts import (
+    CONTRACT_FIELDS,
+    UNSIGNED,
+    SpaceContract,
+    canonical_json,
+)
 
 CONTRACT = SpaceContract(
     space_id="toy-v1",
@@ -32,6 +37,13 @@ CHANGES: dict[str, Any] = {
     "query_role": "question",
     "document_role": "passage",
     "dtype": "float64",
+    "query_prompt": "query: ",
+    "document_prompt": "passage: ",
+    "pooling": "mean",
+    "truncation": "end",
+    "max_input_tokens": 256,
+    "derivation": "truncate 2",
+    "derived_from": "0" * 64,
 }
 
 
@@ -49,10 +61,15 @@ def test_two_aliases_of_one_space_share_a_signature() -> None:
     assert replace(CONTRACT, space_id="another-alias").signature == CONTRACT.signature
 
 
-@pytest.mark.parametrize("name", sorted(set(CONTRACT_FIELDS) - {"space_id"}))
+@pytest.mark.parametrize("name", sorted(set(CONTRACT_FIELDS) - UNSIGNED))
 def test_any_other_field_changes_the_signature(name: str) -> None:
     changed = replace(CONTRACT, **{name: CHANGES[name]})
     assert changed.signature != CONTRACT.signature
+
+
+@pytest.mark.parametrize("name", ["licence", "looked_up_at", "looked_up_on"])
+def test_where_a_contract_was_looked_up_does_not_change_the_signature(name: str) -> None:
+    assert replace(CONTRACT, **{name: "something"}).signature == CONTRACT.signature
 
 
 def test_canonical_json_has_no_nan() -> None:
