@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import dagster as dg
-import duckdb
 import yaml
 from dagster import DagsterEventType
 from pydantic import ValidationError
@@ -19,11 +18,15 @@ from rag_assets.errors import RagAssetsError, StoreError, UsageError
 from rag_assets.evaluation_output import summary_tables
 from rag_assets.project import project_root, shown_path, warehouse_root
 from rag_assets.tabular import joined
-from rag_assets.warehouse.release import current_release
+from rag_assets.warehouse.release import current_release, reading
 
 
-def run_suite(name: str, *, echo: Callable[[str], None]) -> bool:
-    """Materialize every asset of a suite; True if every step and check passed."""
+def run_suite(name: str, *, echo: Callable[[str], None], complain: Callable[[str], None]) -> int:
+    """Materialize every asset of a suite, and return the exit status.
+
+    0 if every step and check passed; 1 if a check failed, and `echo` tells which; 2 if a step could
+    not do its work, a refused source for example: `complain` tells why, `echo` nothing.
+    """
     jobs = {
         job.tags[SUITE_TAG]: job
         for job in _definitions().resolve_all_job_defs()
@@ -47,24 +50,30 @@ def run_suite(name: str, *, echo: Callable[[str], None]) -> bool:
         and event.asset_key == dg.AssetKey([name, "manifest"])
         for event in result.all_events
     )
+    failures = [e for e in result.all_events if e.event_type == DagsterEventType.STEP_FAILURE]
+    if any(map(_was_interrupted, failures)):
+        raise KeyboardInterrupt
+    reasons = [reason for failure in failures for reason in _reasons(failure)]
+    if reasons:
+        for reason in reasons:
+            complain(reason)
+        complain(_what_stays(name) if not published else "the release was published all the same")
+        return 2
     if published:
         echo(summary(current_release(warehouse_root(), name), name))
-    for event in result.all_events:
-        if event.event_type == DagsterEventType.STEP_FAILURE:
-            echo(f"\nFAILED {event.step_key}: {_reason(event)}")
     for evaluation in failed_checks:
         echo(
             f"\nCHECK FAILED {evaluation.check_name} on {evaluation.asset_key.to_user_string()}: "
             f"{evaluation.description}"
         )
     if not published:
-        echo(_what_stays(name))
-    return result.success and not failed_checks
+        echo(f"\n{_what_stays(name)}")
+    return 0 if result.success and not failed_checks else 1
 
 
 def summary(release: Path, name: str) -> str:
     """What a newcomer reads first: notice, spaces, measures, audits, checks, where it all is."""
-    with duckdb.connect(str(release), read_only=True) as connection:
+    with reading(release) as connection:
         tables = summary_tables(connection)
         [[passed, count]] = connection.sql(
             "SELECT count(*) FILTER (WHERE passed), count(*) FROM check_results"
@@ -119,19 +128,28 @@ def _instance() -> dg.DagsterInstance:
     return dg.DagsterInstance.get()
 
 
-def _reason(event: dg.DagsterEvent) -> str:
+def _was_interrupted(event: dg.DagsterEvent) -> bool:
+    error = event.step_failure_data.error
+    causes = (error, error.cause) if error else ()
+    return any(e.cls_name == "DagsterExecutionInterruptedError" for e in causes if e)
+
+
+def _reasons(event: dg.DagsterEvent) -> list[str]:
+    """Why a step failed, one line per fault; nothing where its checks failed: they tell."""
     data = event.step_failure_data
     if data.user_failure_data is not None and data.user_failure_data.description:
-        return str(data.user_failure_data.description)
+        return str(data.user_failure_data.description).splitlines()
     if data.error is None:
-        return "no reason was recorded"
+        return [f"{event.step_key} failed; no reason was recorded"]
+    if data.error.cls_name == "DagsterAssetCheckFailedError":
+        return []
     inner = data.error.cause or data.error
-    return str(inner.message).strip()
+    return [f"{event.step_key} failed: {inner.message.strip()}"]
 
 
 def _what_stays(name: str) -> str:
     try:
         release = current_release(warehouse_root(), name)
     except StoreError:
-        return "\nNothing was published; there is no earlier release."
-    return f"\nNothing was published. The last release stays: {shown_path(release)}"
+        return "nothing was published, and there is no earlier release"
+    return f"nothing was published; the last release stays: {shown_path(release)}"

@@ -49,7 +49,7 @@ from rag_assets.quality.report import CheckReport
 from rag_assets.store import Artifact, AssetPath, Store
 from rag_assets.warehouse.build import BaseTable, TableSummary, summarize, table_digest
 from rag_assets.warehouse.models import Model
-from rag_assets.warehouse.release import Release, publish
+from rag_assets.warehouse.release import Release, publish, reading
 
 AUDIT: AssetPath = ("migration_audit",)
 # Shown as a Markdown table on its asset, not only as a schema.
@@ -112,7 +112,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                 build_into, warehouse=store.warehouse, suite=suite.name, keep=suite.kept_releases
             )
             context.log.info(f"published {shown_path(release.path)}")
-            with duckdb.connect(str(release.path), read_only=True) as connection:
+            with reading(release.path) as connection:
                 built = summarize(connection)
                 results = [
                     _materialized(

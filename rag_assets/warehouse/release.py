@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -101,6 +102,28 @@ def write_database(path: Path, build_into: BuildInto) -> None:
     _flush(path.parent)
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A read-only connection to a release, also while somebody has it open for writing.
+
+    Files are 0444, but their owner, or root, can still open one read-write and so lock others out.
+    A copy of the file is read then: what was published, without what that session has not saved.
+    """
+    try:
+        con = duckdb.connect(str(path), read_only=True)
+    except duckdb.IOException as error:
+        if "lock" not in str(error):
+            raise
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / path.name
+            shutil.copyfile(path, copy)
+            with duckdb.connect(str(copy), read_only=True) as con:
+                yield con
+        return
+    with con:
+        yield con
+
+
 def query(path: Path, sql: str) -> pa.Table:
     """The result of one SQL statement that reads a database.
 
@@ -108,7 +131,7 @@ def query(path: Path, sql: str) -> pa.Table:
     anything that writes, including files: a query sees this database and nothing else.
     """
     try:
-        with duckdb.connect(str(path), read_only=True) as con:
+        with reading(path) as con:
             con.execute("SET enable_external_access = false")
             con.execute("SET lock_configuration = true")
             statements = con.extract_statements(sql)

@@ -319,3 +319,18 @@ def test_a_query_that_is_not_one_reading_statement_is_refused_in_one_line(
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.duckdb"]
+
+
+def test_a_release_that_somebody_holds_for_writing_can_still_be_queried(tmp_path: Path) -> None:
+    release = publish(numbered(1), warehouse=tmp_path, suite="toy")
+    release.path.chmod(0o644)  # its owner may do that, and root need not
+    hold = f"import duckdb; c = duckdb.connect({str(release.path)!r}); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        with pytest.raises(duckdb.IOException, match="lock"):
+            duckdb.connect(str(release.path), read_only=True)
+        assert query(release.path, "SELECT 1 AS one").to_pylist() == [{"one": 1}]
+        writer.communicate(b"\n")
