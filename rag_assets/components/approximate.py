@@ -21,6 +21,7 @@ from rag_assets.components.suite import (
 )
 from rag_assets.embeddings.files import read_embeddings
 from rag_assets.evaluation import SpaceResults, space_results, write_results
+from rag_assets.indexes.ann import AnnIndex
 from rag_assets.indexes.builds import BUILT, read_index_build, store_index
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.indexes.specs import parameters
@@ -118,8 +119,6 @@ def approximate_results_asset(
             space = read_embeddings(embeddings.folder)
             build = read_index_build(stored.folder)
             if build.status == BUILT:
-                from rag_assets.indexes.ann import AnnIndex
-
                 found = space_results(
                     space,
                     ExactIndex.load(exact_index.folder, space),

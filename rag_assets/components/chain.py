@@ -3,7 +3,6 @@
 # Dagster reads annotations at run time, so they are not postponed here.
 
 from collections import Counter
-from dataclasses import replace
 
 import dagster as dg
 import pyarrow as pa
@@ -27,7 +26,6 @@ from rag_assets.errors import InputError, Problem
 from rag_assets.evaluation import space_results, vector_norms, write_results
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.project import source_version
-from rag_assets.sources.fixture import load_fixture
 from rag_assets.store import Artifact
 from rag_assets.warehouse.build import BASE
 
@@ -42,13 +40,13 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
         key=suite.key(*CANONICAL),
         group_name=asset_group(suite.name, "corpus"),
         description=f"Canonical items, query cases and judgements, read strictly from "
-        f"`{suite.source_shown}`. One row per item; where spaces disagree about an item, the row "
+        f"`{suite.source.shown}`. One row per item; where spaces disagree about an item, the row "
         "of the first declared space. Bad input fails here, with every fault named.",
-        kinds={"json", "parquet"},
+        kinds={suite.source.kind, "parquet"},
         owners=list(suite.owners),
         code_version=code,
         metadata={
-            "source": suite.source_shown,
+            "source": suite.source.shown,
             **column_schema(ITEMS),
         },
     )
@@ -56,7 +54,7 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
-            corpus = _read_source(suite)
+            corpus = suite.source.read()
             _declared_spaces_only(suite, corpus)
             content = corpus_digest(corpus)
             artifact = store.of(suite, context.run_id).write(
@@ -215,15 +213,6 @@ def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
     return results
 
 
-def _read_source(suite: Suite) -> Corpus:
-    """The source's corpus; what it refuses is named by the path that the suite's YAML gives."""
-    try:
-        return load_fixture(suite.source, max_bytes=suite.max_bytes)
-    except InputError as error:
-        shown = [replace(problem, file=suite.source_shown) for problem in error.problems]
-        raise InputError(shown, truncated=error.truncated) from None
-
-
 def _declared_spaces_only(suite: Suite, corpus: Corpus) -> None:
     found = tuple(contract.space_id for contract in corpus.contracts)
     if found != suite.space_ids:
@@ -231,7 +220,7 @@ def _declared_spaces_only(suite: Suite, corpus: Corpus) -> None:
             [
                 Problem(
                     code="spaces_differ",
-                    file=suite.source_shown,
+                    file=suite.source.shown,
                     place="$.contracts",
                     found=f"spaces {', '.join(found)}",
                     remedy=f"the suite {suite.name} declares {', '.join(suite.space_ids)}, in "

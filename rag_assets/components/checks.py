@@ -163,7 +163,8 @@ def _check(
 
 
 def _validate_canonical(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:
-    return check_canonical_items(read_corpus(artifact.folder))
+    corpus = read_corpus(artifact.folder)
+    return check_canonical_items(corpus, judgements_required=suite.source.judged)
 
 
 def _validate_embeddings(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import dagster as dg
@@ -21,26 +20,14 @@ from rag_assets.components.chain import (
     exact_results_asset,
 )
 from rag_assets.components.checks import chain_checks
+from rag_assets.components.sources import FixtureSource, SyntheticSource
 from rag_assets.components.suite import SUITE_TAG, DeclaredIndex, Suite, asset_group
 from rag_assets.components.tables import tables_asset
 from rag_assets.errors import UsageError
 from rag_assets.evaluation import EXACT, audited_pairs, check_ks
 from rag_assets.indexes.specs import spec_from
-from rag_assets.project import models_folder, project_root
+from rag_assets.project import models_folder
 from rag_assets.warehouse.models import load_models
-
-
-class FixtureSource(dg.Model, dg.Resolvable):
-    """A JSON fixture that holds contracts, items with vectors, and graded queries."""
-
-    format: Literal["fixture"] = "fixture"
-    path: str = Field(description="Path of the JSON file, relative to the project's folder.")
-    max_mib: float = Field(
-        default=5,
-        gt=0,
-        allow_inf_nan=False,
-        description="Files larger than this many MiB are refused.",
-    )
 
 
 class Space(dg.Model, dg.Resolvable):
@@ -92,7 +79,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
     owners: Sequence[str] = Field(
         default=(), description="Owners of every asset: an e-mail address or team:NAME."
     )
-    source: FixtureSource
+    source: FixtureSource | SyntheticSource
     spaces: Sequence[Space] = Field(description="In order: the first one's rows are canonical.")
     k: Sequence[StrictInt] = Field(default=(3,), description="Cut-offs of all measures.")
     indexes: Sequence[Index] = Field(
@@ -137,9 +124,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
         declared = None if self.audits is None else [(a.old, a.new) for a in self.audits]
         return Suite(
             name=self.name,
-            source=project_root() / Path(self.source.path),
-            source_shown=self.source.path,
-            max_bytes=int(self.source.max_mib * 2**20),
+            source=self.source.source(),
             space_ids=space_ids,
             ks=check_ks(self.k),
             pairs=audited_pairs(declared, space_ids),

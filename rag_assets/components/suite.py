@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 
+from rag_assets.canonical.corpus import Corpus
 from rag_assets.errors import RagAssetsError
 from rag_assets.evaluation import EXACT, AuditedPair
 from rag_assets.indexes.specs import IndexSpec
 from rag_assets.store import AssetPath, Store
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a suite's corpus comes from. `shown` names it to people; `judged`: every case must
+    have a judgement."""
+
+    shown: str
+    kind: str
+    read: Callable[[], Corpus]
+    judged: bool = True
 
 
 @dataclass(frozen=True)
@@ -27,12 +39,10 @@ class DeclaredIndex:
 
 @dataclass(frozen=True)
 class Suite:
-    """A checked EvaluationSuite. `source_shown` is the source's path as the YAML spells it."""
+    """A checked EvaluationSuite."""
 
     name: str
-    source: Path
-    source_shown: str
-    max_bytes: int
+    source: Source
     space_ids: tuple[str, ...]
     ks: tuple[int, ...]
     pairs: tuple[AuditedPair, ...]

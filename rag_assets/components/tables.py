@@ -199,7 +199,7 @@ def _manifest(
 ) -> dict[str, str]:
     facts = {
         "suite": suite.name,
-        "source": suite.source_shown,
+        "source": suite.source.shown,
         "notice": suite.notice,
         "evaluated_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "dagster_run_id": run_id,

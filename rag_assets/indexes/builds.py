@@ -10,6 +10,8 @@ from typing import Any
 
 from rag_assets.canonical.contracts import canonical_json
 from rag_assets.embeddings.space import EmbeddedSpace
+from rag_assets.indexes.ann import AnnIndex
+from rag_assets.indexes.faiss_engine import EngineMissing
 from rag_assets.indexes.specs import IndexSpec, parameters
 
 BUILT, NOT_EXECUTED = "built", "not_executed"
@@ -44,8 +46,6 @@ def store_index(name: str, spec: IndexSpec, space: EmbeddedSpace, folder: Path) 
     Without its engine the index is NOT_EXECUTED, which is written down; no other engine stands in.
     UsageError for parameters that do not fit the space.
     """
-    from rag_assets.indexes.ann import AnnIndex, EngineMissing
-
     known: dict[str, Any] = {
         "space_id": space.contract.space_id,
         "index_name": name,

@@ -38,10 +38,14 @@ SCORED = pa.schema([*RESULTS, ("exact_score", pa.float64())])
 class Hits(Protocol):
     """What `search_detailed` of an approximate index returns; nprobe is 0 where none applies."""
 
-    rows: np.ndarray
-    scores: np.ndarray
-    nprobe: np.ndarray
-    path: str
+    @property
+    def rows(self) -> np.ndarray: ...
+    @property
+    def scores(self) -> np.ndarray: ...
+    @property
+    def nprobe(self) -> np.ndarray: ...
+    @property
+    def path(self) -> str: ...
 
 
 class ApproximateIndex(Protocol):
