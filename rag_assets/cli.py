@@ -166,8 +166,7 @@ def run(suite: str) -> None:
     """Materialize a suite in this process, checks included, and print its results."""
     from rag_assets.run import run_suite
 
-    passed = run_suite(suite, echo=click.echo)
-    sys.exit(0 if passed else 1)
+    sys.exit(run_suite(suite, echo=click.echo, complain=_say_error))
 
 
 @main.command()
@@ -189,6 +188,50 @@ def sql(suite: str, statement: str, form: str) -> None:
     rows = query(current_release(warehouse_root(), suite), statement)
     render: Callable[[Any], str] = FORMATS[form]
     click.echo(render(rows), nl=form == "table")
+
+
+# Name, default and meaning of each option of `benchmark`; BenchmarkOptions holds the same defaults.
+_BENCHMARK = (
+    ("n-vectors", 5000, "Documents: unit Gaussian vectors."),
+    ("dim", 64, "Dimension."),
+    ("n-queries", 100, "Queries: documents with noise of 0.01, normalized again."),
+    ("top-k", 10, "Results a query."),
+    ("n-clusters", 64, "Inverted lists."),
+    ("nprobe", 8, "Lists searched a query."),
+    ("n-subvectors", 8, "Parts of a vector, each with its own codebook."),
+    ("n-bits", 4, "Bits of a code, 1 to 8."),
+    ("n-iters", 8, "Iterations of k-means."),
+    ("seed", 42, "Of the vectors and of training."),
+)
+
+
+def _benchmark_options(command: Callable[..., None]) -> Callable[..., None]:
+    for name, default, meaning in reversed(_BENCHMARK):
+        option = click.option(
+            f"--{name}", type=int, default=default, show_default=True, help=meaning
+        )
+        command = option(command)
+    return command
+
+
+@main.command()
+@_benchmark_options
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a new CSV file, or add rows to an earlier benchmark's.  [default: stdout]",
+)
+def benchmark(output: Path | None, **options: int) -> None:
+    """Compare exact search with IVF-PQ on synthetic vectors: CSV, one row per backend."""
+    from rag_assets.laboratory import benchmark as laboratory
+
+    if output is not None:
+        laboratory.check_output(output)
+    rows = laboratory.run_benchmark(laboratory.BenchmarkOptions(**options))
+    if output is None:
+        click.echo(laboratory.csv_rows(rows), nl=False)
+    else:
+        laboratory.write_rows(output, rows)
 
 
 if __name__ == "__main__":

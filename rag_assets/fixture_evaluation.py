@@ -102,12 +102,12 @@ def named_pair(text: str, space_ids: Sequence[str]) -> tuple[str, str]:
 def _write(db: Path, build_into: BuildInto) -> None:
     if db.is_dir():
         raise UsageError(f"{db}: is a folder; name a new file in it")
+    if not str(db).isprintable():  # DuckDB takes text, and bytes that are no text are not printable
+        raise UsageError(f"{db}: the name is not text in this locale; name another file")
     try:
         write_database(db, build_into)
     except duckdb.IOException as error:
         raise UsageError(f"{db}: cannot be written: {in_one_line(error)}") from None
-    except UnicodeError:
-        raise UsageError(f"{db}: the name is not text in this locale; name another file") from None
 
 
 def _fixture_reports(
