@@ -56,3 +56,7 @@ class UsageError(RagAssetsError):
 
 class StoreError(RagAssetsError):
     """The store lacks something that a step needs, or holds pieces that do not belong together."""
+
+
+class EngineMissing(RagAssetsError):
+    """A search engine cannot be imported here. Callers report `not_executed` with this reason."""

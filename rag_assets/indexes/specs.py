@@ -6,7 +6,7 @@ Names are the field's: `n_clusters` (nlist), `nprobe`, `n_subvectors` (m), `n_bi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
@@ -36,6 +36,8 @@ class FilterPolicy(_Strict):
 
     Up to `exact_below` eligible documents: exact search among them. Otherwise at least nprobe
     lists, and as many more, nearest first, as it takes to hold `least_candidates` eligible ones.
+    A graph has no lists: there only `exact_below` applies. Without a filter all documents count as
+    eligible, so that a small space is searched exactly.
     """
 
     exact_below: int = 10_000
@@ -102,7 +104,8 @@ KINDS: Mapping[str, type[IndexSpec]] = {
     spec.kind: spec for spec in (IvfPq, IvfFlat, IvfRabitq, Hnsw)
 }
 # What only search reads: a sweep over these builds each index once.
-SEARCH_PARAMETERS = frozenset({"nprobe", "ef_search"})
+SEARCH_PARAMETERS = frozenset({"nprobe", "ef_search", "policy"})
+_LARGEST_SEED = 2**31 - 1  # the engine's seeds are C ints
 
 
 def parameters(spec: IndexSpec) -> dict[str, Any]:
@@ -131,10 +134,14 @@ def faults(spec: IndexSpec, dimension: int, count: int) -> list[str]:
         if not holds:
             found.append(sentence)
 
-    for field in fields(spec):
-        value = getattr(spec, field.name)
-        if isinstance(value, int) and not isinstance(value, bool) and field.name != "seed":
-            need(value >= 1, f"{field.name} is {value}; it must be at least 1")
+    for place, value, least in _integers(spec):
+        whole = type(value) is int
+        need(whole, f"{place} is {value!r}; it must be an integer")
+        need(not whole or value >= least, f"{place} is {value}; it must be at least {least}")
+    if found:
+        return found  # the rules below compare integers
+    need(spec.seed <= _LARGEST_SEED, f"seed is {spec.seed}; it must be at most {_LARGEST_SEED}")
+    need(count > 0, "there are no vectors")
     if isinstance(spec, _Ivf):
         need(
             spec.n_clusters <= count,
@@ -146,19 +153,34 @@ def faults(spec: IndexSpec, dimension: int, count: int) -> list[str]:
         )
     if isinstance(spec, IvfPq):
         need(
-            spec.n_subvectors < 1 or dimension % spec.n_subvectors == 0,
+            dimension % spec.n_subvectors == 0,
             f"n_subvectors is {spec.n_subvectors}; it must divide the dimension {dimension}",
         )
-        need(1 <= spec.n_bits <= 8, f"n_bits is {spec.n_bits}; it must be from 1 to 8")
+        need(spec.n_bits <= 8, f"n_bits is {spec.n_bits}; it must be from 1 to 8")
         need(
-            not 1 <= spec.n_bits <= 8 or 2**spec.n_bits <= count,
-            f"n_bits {spec.n_bits} needs at least {2 ** min(spec.n_bits, 60)} training vectors, "
+            spec.n_bits > 8 or 2**spec.n_bits <= count,
+            f"n_bits is {spec.n_bits}, which needs {2 ** min(spec.n_bits, 8)} vectors to train on; "
             f"there are {count}",
         )
     refine = getattr(spec, "refine", None)
-    if refine is not None:
-        need(refine.factor >= 1, f"refine.factor is {refine.factor}; at least 1 is needed")
+    need(
+        refine is None or refine.vectors in ("exact", "sq8"),
+        f"refine.vectors is {refine and refine.vectors!r}; it must be exact or sq8",
+    )
     return found
+
+
+def _integers(spec: IndexSpec) -> Iterator[tuple[str, Any, int]]:
+    """(place, value, least allowed) of every integer parameter."""
+    least = {"seed": 0, "exact_below": 0, "m": 2}  # a graph of single links has no levels
+    for prefix, part in (
+        ("", spec),
+        ("refine.", getattr(spec, "refine", None)),
+        ("policy.", spec.policy),
+    ):
+        for field in fields(part) if part is not None else ():
+            if field.type == "int":
+                yield prefix + field.name, getattr(part, field.name), least.get(field.name, 1)
 
 
 def spec_from(kind: str, given: Mapping[str, Any]) -> IndexSpec:
