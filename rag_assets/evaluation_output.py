@@ -44,14 +44,18 @@ SUMMARY = {
     "JOIN spaces USING (space_id) ORDER BY space_no, index_name, k",
     "By subgroup": "SELECT m.* FROM metric_by_subgroup AS m JOIN spaces USING (space_id) "
     "ORDER BY space_no, index_name, subgroup, k",
+    "Approximate indexes: recall against exact search (not relevance)": "SELECT a.space_id, "
+    "index_name, k, a.query_count, a.defined_count, mean_ann_recall_at_k, min_ann_recall_at_k, "
+    "short_cases, mean_ndcg_cost FROM ann_recall_by_space AS a JOIN spaces USING (space_id) "
+    "ORDER BY space_no, index_name, k",
     "Migrations: mechanical gates": "SELECT DISTINCT old_space_id, new_space_id, inventory_match, "
     "canonical_match, mechanical_gates_pass, only_old_count, only_new_count, "
     "canonical_mismatch_count, vectors_directly_comparable FROM migration_audit ORDER BY ALL",
     "Migrations: quality (new minus old; a person decides)": "SELECT old_space_id, new_space_id, "
     "index_name, k, quality_scope, delta_mean_recall_at_k, delta_mrr, delta_mean_ndcg_at_k, "
     "mean_top_k_jaccard, quality_decision_required FROM migration_audit ORDER BY ALL",
-    "Failed checks": "SELECT asset, check_name, severity FROM check_results WHERE NOT passed "
-    "ORDER BY ALL",
+    "Checks that did not pass": "SELECT asset, check_name, severity FROM check_results "
+    "WHERE NOT passed ORDER BY ALL",
 }
 
 

@@ -75,14 +75,16 @@ def summary(release: Path, name: str) -> str:
     """What a newcomer reads first: notice, spaces, measures, audits, checks, where it all is."""
     with reading(release) as connection:
         tables = summary_tables(connection)
-        [[passed, count]] = connection.sql(
-            "SELECT count(*) FILTER (WHERE passed), count(*) FROM check_results"
+        [[passed, warned, failed]] = connection.sql(
+            "SELECT count(*) FILTER (WHERE passed), count(*) FILTER (WHERE NOT passed AND "
+            "severity = 'warn'), count(*) FILTER (WHERE NOT passed AND severity <> 'warn') "
+            "FROM check_results"
         ).fetchall()
         [[note]] = connection.sql("SELECT value FROM manifest WHERE key = 'notice'").fetchall()
     notice = f"Note: {note}" if note else ""
     link = shown_path(warehouse_root() / f"{name}.duckdb")
     where = (
-        f"Checks:   {passed} of {count} passed\n"
+        f"Checks:   {passed} passed, {warned} warned, {failed} failed\n"
         f"Database: {link}\n"
         f'Query it: rag-assets sql {name} "SELECT * FROM metric_by_query"\n'
         "See it:   make ui"

@@ -10,8 +10,8 @@ from typing import Any
 
 from rag_assets.canonical.contracts import canonical_json
 from rag_assets.embeddings.space import EmbeddedSpace
+from rag_assets.errors import EngineMissing
 from rag_assets.indexes.ann import AnnIndex
-from rag_assets.indexes.faiss_engine import EngineMissing
 from rag_assets.indexes.specs import IndexSpec, parameters
 
 BUILT, NOT_EXECUTED = "built", "not_executed"
