@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Literal
 
 import dagster as dg
@@ -27,7 +28,7 @@ from rag_assets.errors import UsageError
 from rag_assets.evaluation import EXACT, audited_pairs, check_ks
 from rag_assets.indexes.specs import spec_from
 from rag_assets.project import models_folder
-from rag_assets.warehouse.models import load_models
+from rag_assets.warehouse.models import Model, load_models
 
 
 class Space(dg.Model, dg.Resolvable):
@@ -136,7 +137,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         suite = self.suite()
-        models = load_models(models_folder())
+        models = _models()
         assets = [canonical_items_asset(suite)]
         for space_id in suite.space_ids:
             assets += [
@@ -171,6 +172,12 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
         return dg.Definitions(
             assets=assets, asset_checks=chain_checks(suite), jobs=[job], schedules=[schedule]
         )
+
+
+@cache
+def _models() -> tuple[Model, ...]:
+    """The SQL models: read once for all suites of a process."""
+    return load_models(models_folder())
 
 
 def _declared_indexes(
