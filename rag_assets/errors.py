@@ -60,3 +60,8 @@ class StoreError(RagAssetsError):
 
 class EngineMissing(RagAssetsError):
     """A search engine cannot be imported here. Callers report `not_executed` with this reason."""
+
+
+class ProviderMissing(RagAssetsError):
+    """Vectors cannot be made here: no package, key, network or service. Callers report the space as
+    `not_executed` with this reason."""
