@@ -101,7 +101,7 @@ class Store:
         if self.run_id is not None:
             _replace_text(self._run_file(asset), pointer)
         _replace_text(home / "current.json", pointer)
-        self._prune(home, version)
+        self._prune(home)
         return self._artifact(asset, version)
 
     def read(self, asset: AssetPath) -> Artifact:
@@ -150,7 +150,7 @@ class Store:
         assert self.run_id is not None
         return self._suite_folder / RUNS / self.run_id / ("--".join(asset) + ".json")
 
-    def _prune(self, home: Path, current: str) -> None:
+    def _prune(self, home: Path) -> None:
         """Delete old versions, drafts of killed runs and old run pointers, never anything young."""
         horizon = time.time() - KEPT_SECONDS
         versions = sorted(
@@ -158,7 +158,7 @@ class Store:
             key=lambda path: path.stat().st_mtime,
             reverse=True,
         )
-        stale = [path for path in versions[KEPT_VERSIONS:] if path.name != current]
+        stale = versions[KEPT_VERSIONS:]  # the current one was written or taken up just now
         stale += home.glob(f"{DRAFT}*")
         stale += (self._suite_folder / RUNS).glob("*")
         for path in stale:
