@@ -24,7 +24,8 @@ from rag_assets.indexes.builds import BUILT, IndexBuild
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.quality.report import CheckReport, merged
 from rag_assets.results.search import ApproximateIndex, search_cases
-from rag_assets.warehouse.build import BASE, BaseTable, build, rebuild
+from rag_assets.warehouse.base import BASE
+from rag_assets.warehouse.build import BaseTable, build, empty_table, rebuild
 from rag_assets.warehouse.models import Model
 
 EXACT = "exact"
@@ -178,6 +179,17 @@ def space_item_rows(space: EmbeddedSpace, space_no: int) -> pa.Table:
     return _with_constants(BASE["space_items"], with_norms, space_no=space_no)
 
 
+MEASURED = (
+    "benchmarks",
+    "sweep_runs",
+    "sweep_values",
+    "sweep_verdicts",
+    "operating_points",
+    "promotion",
+    "default_indexes",
+)
+
+
 def base_tables(
     corpus: Corpus,
     *,
@@ -188,9 +200,14 @@ def base_tables(
     pairs: Sequence[AuditedPair],
     reports: Iterable[tuple[str, CheckReport]],
     index_builds: Sequence[IndexBuild] = (),
+    measured: Mapping[str, pa.Table] | None = None,
     manifest: Mapping[str, str],
 ) -> dict[str, BaseTable]:
-    """The inputs of the SQL models. `reports` pairs an asset's name with a check on it."""
+    """The inputs of the SQL models.
+
+    `reports` pairs an asset's name with a check on it; `measured` holds those of the tables
+    MEASURED that a laboratory run has filled.
+    """
     spaces = [
         {
             **asdict(contract),
@@ -232,6 +249,7 @@ def base_tables(
         "audited_pairs": _rows("audited_pairs", numbered_pairs),
         "checks": check_rows(reports),
         "manifest": manifest_rows(manifest),
+        **{name: (measured or {}).get(name, empty_table(name)) for name in MEASURED},
     }
 
 

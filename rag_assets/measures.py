@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from rag_assets.errors import UsageError
 from rag_assets.project import models_folder
-from rag_assets.warehouse.build import BASE, build, empty_table
+from rag_assets.warehouse.base import BASE
+from rag_assets.warehouse.build import build, empty_table
 from rag_assets.warehouse.models import Model, load_models
 
 MIN_GRADE = -128

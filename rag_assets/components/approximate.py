@@ -26,7 +26,7 @@ from rag_assets.indexes.builds import BUILT, read_index_build, store_index
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.indexes.specs import parameters
 from rag_assets.project import source_version
-from rag_assets.warehouse.build import BASE
+from rag_assets.warehouse.base import BASE
 
 
 def approximate_index_asset(

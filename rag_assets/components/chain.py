@@ -27,7 +27,7 @@ from rag_assets.evaluation import space_results, vector_norms, write_results
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.project import source_version
 from rag_assets.store import Artifact
-from rag_assets.warehouse.build import BASE
+from rag_assets.warehouse.base import BASE
 
 PREVIEW_ROWS = 10
 

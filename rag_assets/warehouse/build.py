@@ -10,113 +10,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import duckdb
 import pyarrow as pa
 
-from rag_assets.canonical.corpus import CASES, ITEMS, QRELS, RESULTS, SPACE_ITEMS
 from rag_assets.errors import StoreError
+from rag_assets.warehouse.base import BASE, NULLABLE
 
 if TYPE_CHECKING:
     from rag_assets.warehouse.models import Model
 
 BaseTable: TypeAlias = pa.Table | Path | Sequence[Path]
-
-_space_item_fields = [field for field in SPACE_ITEMS if field.name != "item_id"]
-
-# The inputs of the SQL models. They stay in the release, so that a reader can run any model file
-# again as it stands.
-BASE: Mapping[str, pa.Schema] = {
-    "spaces": pa.schema(
-        [
-            ("space_no", pa.int16()),
-            ("space_id", pa.string()),
-            ("provider", pa.string()),
-            ("model", pa.string()),
-            ("revision", pa.string()),
-            ("dimension", pa.int32()),
-            ("metric", pa.string()),
-            ("normalized", pa.bool_()),
-            ("query_role", pa.string()),
-            ("document_role", pa.string()),
-            ("dtype", pa.string()),
-            ("contract_signature", pa.string()),
-            ("status", pa.string()),  # 'evaluated' or 'not_executed'
-            ("status_reason", pa.string()),
-        ]
-    ),
-    "items": ITEMS,
-    "space_items": pa.schema([*_space_item_fields, ("l2_norm", pa.float64())]),
-    "cases": CASES,
-    "qrels": QRELS,
-    # scope 0 is a search over all documents of the space; scope = pair_no one over the documents
-    # that both spaces of that audited pair hold, present where the two hold different documents.
-    "results": pa.schema(
-        [
-            ("scope", pa.int16()),
-            ("space_no", pa.int16()),
-            ("index_name", pa.string()),
-            *RESULTS,
-            # The true score of what an approximate index returned; NULL for a run from elsewhere.
-            ("exact_score", pa.float64()),
-        ]
-    ),
-    # What each search of scope 0 did: `path` is "empty", "exact" or "index".
-    "searches": pa.schema(
-        [
-            ("space_no", pa.int16()),
-            ("index_name", pa.string()),
-            ("case_no", pa.int32()),
-            ("eligible_count", pa.int32()),
-            ("nprobe", pa.int32()),
-            ("path", pa.string()),
-            ("grid_step", pa.float64()),
-        ]
-    ),
-    "evaluated_k": pa.schema([("k", pa.int32())]),
-    "audited_pairs": pa.schema(
-        [("pair_no", pa.int16()), ("old_space_no", pa.int16()), ("new_space_no", pa.int16())]
-    ),
-    # What was executed: a case with judgements and no result scores 0 there, not nothing.
-    "indexes": pa.schema([("space_no", pa.int16()), ("index_name", pa.string())]),
-    # Every approximate index that was declared; `status` is 'built' or 'not_executed'.
-    "index_builds": pa.schema(
-        [
-            ("space_no", pa.int16()),
-            ("index_name", pa.string()),
-            ("kind", pa.string()),
-            ("params", pa.string()),  # JSON
-            ("seed", pa.int64()),
-            ("status", pa.string()),
-            ("status_reason", pa.string()),
-            ("build_ms", pa.float64()),
-            ("index_bytes", pa.int64()),
-            ("memory_bytes", pa.int64()),
-        ]
-    ),
-    "checks": pa.schema(
-        [
-            ("check_name", pa.string()),
-            ("asset", pa.string()),
-            ("passed", pa.bool_()),
-            ("severity", pa.string()),
-            ("evaluated_at", pa.timestamp("us")),  # UTC
-            ("details", pa.string()),  # JSON
-        ]
-    ),
-    "manifest": pa.schema([("key", pa.string()), ("value", pa.string())]),
-}
-NULLABLE = frozenset(
-    {
-        ("spaces", "status_reason"),
-        ("space_items", "l2_norm"),
-        ("results", "exact_score"),
-        ("searches", "nprobe"),
-        ("cases", "split"),
-        ("index_builds", "status_reason"),
-        ("index_builds", "build_ms"),
-        ("index_builds", "index_bytes"),
-        ("index_builds", "memory_bytes"),
-        ("checks", "details"),
-        ("manifest", "value"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_assets.errors import InputError, Problem
-from rag_assets.warehouse.build import BASE
+from rag_assets.warehouse.base import BASE
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from rag_assets.canonical.text import content_sha256
 from rag_assets.project import models_folder
-from rag_assets.warehouse.build import BASE, build
+from rag_assets.warehouse.base import BASE
+from rag_assets.warehouse.build import build
 from rag_assets.warehouse.models import load_models
 
 MODELS = load_models(models_folder())
@@ -144,7 +145,7 @@ def base_tables(example: Example) -> dict[str, pa.Table]:
         "checks": [],
         "manifest": [],
     }
-    return {name: pa.Table.from_pylist(rows[name], schema=BASE[name]) for name in BASE}
+    return {name: pa.Table.from_pylist(rows.get(name, []), schema=BASE[name]) for name in BASE}
 
 
 def built(example: Example) -> duckdb.DuckDBPyConnection:

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rag_assets.errors import StoreError
-from rag_assets.warehouse.build import BASE, build, empty_table, summarize
+from rag_assets.warehouse.base import BASE
+from rag_assets.warehouse.build import build, empty_table, summarize
 from rag_assets.warehouse.models import Model
 from rag_assets_tests.warehouse.examples import MODELS, base_tables
 from rag_assets_tests.warehouse.test_measure_models import ONE_SPACE

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rag_assets.warehouse.build import BASE, build, empty_table
+from rag_assets.warehouse.base import BASE
+from rag_assets.warehouse.build import build, empty_table
 from rag_assets_tests.warehouse.examples import (
     DOCUMENTS,
     MODELS,

@@ -9,43 +9,88 @@ import pytest
 
 from rag_assets.errors import InputError
 from rag_assets.project import models_folder
-from rag_assets.warehouse.build import BASE, build, empty_table, summarize
+from rag_assets.warehouse.base import BASE
+from rag_assets.warehouse.build import build, empty_table, summarize
 from rag_assets.warehouse.models import Model, load_models
 from rag_assets_tests.warehouse.examples import MODELS
 
 TABLES = {
+    "ann_recall_by_query": "space_id index_name case_id k eligible_count selectivity "
+    "selectivity_band nprobe path ann_recall_at_k "
+    "tie_aware_ann_recall_at_k short_results status ndcg_at_k "
+    "exact_ndcg_at_k ndcg_cost",
+    "ann_recall_by_selectivity": "space_id index_name selectivity_band k query_count "
+    "defined_count empty_eligible_count not_executed_count "
+    "mean_ann_recall_at_k min_ann_recall_at_k "
+    "mean_tie_aware_ann_recall_at_k short_cases mean_nprobe "
+    "ndcg_defined_count mean_ndcg_cost",
+    "ann_recall_by_space": "space_id index_name k query_count defined_count "
+    "empty_eligible_count not_executed_count mean_ann_recall_at_k "
+    "min_ann_recall_at_k mean_tie_aware_ann_recall_at_k short_cases "
+    "mean_nprobe ndcg_defined_count mean_ndcg_cost",
+    "ann_recall_by_subgroup": "space_id index_name subgroup k query_count defined_count "
+    "empty_eligible_count not_executed_count mean_ann_recall_at_k "
+    "min_ann_recall_at_k mean_tie_aware_ann_recall_at_k short_cases "
+    "mean_nprobe ndcg_defined_count mean_ndcg_cost",
     "canonical_items": "item_id role text acl source_revision content_sha256",
     "case_measures": "scope space_no index_name case_no k relevant_count recall_at_k "
     "precision_at_k reciprocal_rank ndcg_at_k",
     "check_results": "check_name asset passed severity evaluated_at details",
+    "default_index": "space_id index_name decided_by decided_at why evidence",
+    "index_benchmark": "space_id index_name kind params seed k query_count build_ms "
+    "index_bytes bytes_per_vector memory_bytes compression p50_ms "
+    "p95_ms p99_ms best_p50_ms best_p95_ms speedup "
+    "queries_per_second queries_per_second_parallel threads "
+    "filter_ms search_ms rerank_ms other_ms mean_ann_recall_at_k "
+    "status status_reason rounds note",
+    "index_promotion": "space_id index_name condition status evidence threshold verdict",
     "manifest": "key value",
-    "metric_by_query": "space_id index_name case_id k relevant_count recall_at_k precision_at_k "
-    "reciprocal_rank ndcg_at_k",
-    "metric_by_space": "space_id index_name k query_count defined_count mean_recall_at_k "
-    "mean_precision_at_k mrr mean_ndcg_at_k",
+    "metric_by_query": "space_id index_name case_id k relevant_count recall_at_k "
+    "precision_at_k reciprocal_rank ndcg_at_k",
+    "metric_by_space": "space_id index_name k query_count defined_count "
+    "mean_recall_at_k mean_precision_at_k mrr mean_ndcg_at_k",
     "metric_by_subgroup": "space_id index_name subgroup k query_count defined_count "
     "mean_recall_at_k mean_precision_at_k mrr mean_ndcg_at_k",
     "migration_audit": "old_space_id new_space_id index_name k status status_reason "
-    "vectors_directly_comparable inventory_match canonical_match only_old only_old_count only_new "
-    "only_new_count canonical_mismatches canonical_mismatch_count mechanical_gates_pass "
-    "quality_scope query_count defined_count jaccard_count delta_mean_recall_at_k delta_mrr "
-    "delta_mean_ndcg_at_k mean_top_k_jaccard quality_decision_required quality_note",
+    "vectors_directly_comparable inventory_match canonical_match "
+    "only_old only_old_count only_new only_new_count "
+    "canonical_mismatches canonical_mismatch_count "
+    "mechanical_gates_pass quality_scope query_count defined_count "
+    "jaccard_count delta_mean_recall_at_k delta_mrr "
+    "delta_mean_ndcg_at_k mean_top_k_jaccard "
+    "quality_decision_required quality_note",
     "migration_by_query": "old_space_id new_space_id index_name case_id k quality_scope "
-    "top_k_jaccard old_recall_at_k new_recall_at_k delta_recall_at_k old_reciprocal_rank "
-    "new_reciprocal_rank delta_reciprocal_rank old_ndcg_at_k new_ndcg_at_k delta_ndcg_at_k",
+    "top_k_jaccard old_recall_at_k new_recall_at_k "
+    "delta_recall_at_k old_reciprocal_rank new_reciprocal_rank "
+    "delta_reciprocal_rank old_ndcg_at_k new_ndcg_at_k "
+    "delta_ndcg_at_k",
     "migration_differences": "old_space_id new_space_id item_id field old_value new_value",
     "migration_pairs": "pair_no old_space_no new_space_no old_space_id new_space_id "
-    "vectors_directly_comparable inventories_known shared_document_count quality_status "
-    "quality_reason quality_scope measures_scope",
+    "vectors_directly_comparable inventories_known "
+    "shared_document_count quality_status quality_reason "
+    "quality_scope measures_scope",
+    "operating_points": "sweep space_id index_name parameter need need_p95_ms "
+    "need_min_recall value mean_ann_recall mean_p95_ms reason",
     "qrels": "case_id item_id grade",
     "query_cases": "case_id query_item_id subject_groups subgroups split",
     "query_results": "space_id index_name case_id rank item_id score",
     "space_inventory": "space_id contract_signature status status_reason item_count "
-    "document_count query_item_count dimension estimated_raw_vector_bytes norm_min norm_median "
-    "norm_max",
+    "document_count query_item_count dimension "
+    "estimated_raw_vector_bytes norm_min norm_median norm_max",
     "space_items": "space_id item_id role acl source_revision content_sha256 l2_norm",
-    "spaces": "space_no space_id provider model revision dimension metric normalized query_role "
-    "document_role dtype contract_signature status status_reason",
+    "spaces": "space_no space_id provider model revision dimension metric "
+    "normalized query_role document_role dtype contract_signature "
+    "status status_reason",
+    "sweep_results": "sweep space_id index_name parameter value seed status reason "
+    "query_count defined_count mean_ann_recall "
+    "mean_tie_aware_ann_recall recall_low recall_high short_results "
+    "p50_ms p95_ms best_p50_ms best_p95_ms exact_best_p95_ms "
+    "build_ms index_bytes",
+    "sweep_values": "sweep space_id index_name parameter value seeds failed "
+    "mean_ann_recall min_ann_recall max_ann_recall std_ann_recall "
+    "mean_p95_ms mean_best_p95_ms on_pareto_front",
+    "sweep_verdicts": "sweep space_id index_name parameter k seeds verdict reason "
+    "stopped_at claim stop_rule plan plan_digest registered_at",
 }
 
 
