@@ -2,9 +2,10 @@
 
 For a query with E eligible documents and K = min(k, E): `recall` is the share of the exact top K
 that the approximate top k holds. A repeated answer counts once; a query with E = 0 is undefined
-(`empty_eligible`), whatever came back; fewer than K distinct answers is low recall and is flagged
-as `short`. The tie-aware form also counts an answer whose exact score ties with the K-th, which
-exact search left out only because of its id: the two are different numbers and are named apart.
+(`empty_eligible`), whatever came back; fewer than K distinct answers is low recall, and how many
+are missing is `short_results`. The tie-aware form also counts an answer whose exact score ties with
+the K-th, which exact search left out only because of its id: the two are different numbers and are
+named apart.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ _NO_KEY = np.iinfo(np.int64).min
 @dataclass(frozen=True)
 class AnnRecall:
     """Per query: `recall: float64[m]`, NaN where undefined; `tie_aware: float64[m]`, the same, or
-    None where no keys were given; `short: bool[m]`; `status: str[m]`, "ok" or "empty_eligible".
+    None where no keys were given; `short_results: int64[m]`; `status: str[m]`, "ok" or
+    "empty_eligible".
     """
 
     recall: np.ndarray
     tie_aware: np.ndarray | None
-    short: np.ndarray
+    short_results: np.ndarray
     status: np.ndarray
 
     @property
@@ -98,7 +100,7 @@ def ann_recall(
     return AnnRecall(
         recall=share(hits),
         tie_aware=tie_aware,
-        short=np.bincount(pairs[0], minlength=count) < wanted,
+        short_results=np.maximum(wanted - np.bincount(pairs[0], minlength=count), 0),
         status=np.where(defined, OK, EMPTY_ELIGIBLE),
     )
 

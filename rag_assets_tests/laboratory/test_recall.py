@@ -13,47 +13,47 @@ from rag_assets.errors import UsageError
 from rag_assets.laboratory.recall import ann_recall, ranking_keys_of
 
 
-def one(truth: list[int], found: list[int], eligible: int, k: int = 3) -> tuple[float, bool, str]:
-    """(recall, short, status) of a single query."""
+def one(truth: list[int], found: list[int], eligible: int, k: int = 3) -> tuple[float, int, str]:
+    """(recall, short_results, status) of a single query."""
     result = ann_recall(
         np.array([truth], dtype=np.int64).reshape(1, -1),
         np.array([found], dtype=np.int64).reshape(1, -1),
         np.array([eligible]),
         k,
     )
-    return float(result.recall[0]), bool(result.short[0]), str(result.status[0])
+    return float(result.recall[0]), int(result.short_results[0]), str(result.status[0])
 
 
 @pytest.mark.parametrize(
     ("found", "recall", "short"),
     [
-        ([1, 2, 3], 1.0, False),
-        ([3, 2, 1], 1.0, False),  # order within the top k does not count
-        ([1, 2, 4], 2 / 3, False),
-        ([1, 1, 1], 1 / 3, True),  # one distinct answer
-        ([7, 8, 9], 0.0, False),
-        ([1, 2], 2 / 3, True),
-        ([1, 2, -1], 2 / 3, True),
-        ([7, 8, 9, 1], 0.0, False),  # the fourth is beyond k
-        ([], 0.0, True),
+        ([1, 2, 3], 1.0, 0),
+        ([3, 2, 1], 1.0, 0),  # order within the top k does not count
+        ([1, 2, 4], 2 / 3, 0),
+        ([1, 1, 1], 1 / 3, 2),  # one distinct answer
+        ([7, 8, 9], 0.0, 0),
+        ([1, 2], 2 / 3, 1),
+        ([1, 2, -1], 2 / 3, 1),
+        ([7, 8, 9, 1], 0.0, 0),  # the fourth is beyond k
+        ([], 0.0, 3),
     ],
 )
 def test_recall_is_the_share_of_the_exact_top_k(
-    found: list[int], recall: float, short: bool
+    found: list[int], recall: float, short: int
 ) -> None:
     assert one([1, 2, 3, 4], found, eligible=10) == (pytest.approx(recall), short, "ok")
 
 
 def test_with_fewer_eligible_documents_than_k_the_exact_list_is_shorter_too() -> None:
-    assert one([1, -1, -1], [1, -1, -1], eligible=1) == (1.0, False, "ok")
-    assert one([1, 2, -1], [2, -1, -1], eligible=2) == (0.5, True, "ok")
+    assert one([1, -1, -1], [1, -1, -1], eligible=1) == (1.0, 0, "ok")
+    assert one([1, 2, -1], [2, -1, -1], eligible=2) == (0.5, 1, "ok")
 
 
 @pytest.mark.parametrize("found", [[9, -1, -1], [-1, -1, -1], []])
 def test_a_query_that_may_see_nothing_is_undefined_whatever_came_back(found: list[int]) -> None:
     recall, short, status = one([-1, -1, -1], found, eligible=0)
     assert math.isnan(recall)
-    assert (short, status) == (False, "empty_eligible")
+    assert (short, status) == (0, "empty_eligible")
 
 
 def test_means_leave_undefined_queries_out() -> None:
@@ -136,4 +136,4 @@ def test_agrees_with_plain_sets(k: int, rows: list[tuple[list[int], list[int]]])
             assert math.isnan(result.recall[place])
         else:
             assert result.recall[place] == len(set(truth[:size]) & answers) / size
-            assert result.short[place] == (len(answers) < size)
+            assert result.short_results[place] == size - min(size, len(answers))
