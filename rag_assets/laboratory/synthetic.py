@@ -20,11 +20,12 @@ from rag_assets.canonical.text import content_sha256
 from rag_assets.errors import UsageError
 
 SPACE_ID = "synthetic"
+NOISE = 0.01
 LARGEST_SEED = 2**31 - 1  # FAISS seeds are int32
 
 
 def synthetic_vectors(
-    n_vectors: int, dim: int, n_queries: int, seed: int, noise: float = 0.01
+    n_vectors: int, dim: int, n_queries: int, seed: int, noise: float = NOISE
 ) -> tuple[np.ndarray, np.ndarray]:
     """(documents: float32[n_vectors, dim], queries: float32[n_queries, dim]), all of unit norm.
 
@@ -32,6 +33,16 @@ def synthetic_vectors(
     (distinct ones as long as there are enough); the noise, of standard deviation `noise` in every
     component. Raises UsageError for impossible arguments.
     """
+    check_synthetic(n_vectors, dim, n_queries, seed, noise)
+    generator = np.random.default_rng(seed)
+    documents = _unit(generator.standard_normal((n_vectors, dim), dtype=np.float32))
+    origins = generator.choice(n_vectors, n_queries, replace=n_queries > n_vectors)
+    drawn = generator.standard_normal((n_queries, dim), dtype=np.float32)
+    return documents, _unit(documents[origins] + np.float32(noise) * drawn)
+
+
+def check_synthetic(n_vectors: int, dim: int, n_queries: int, seed: int, noise: float) -> None:
+    """Raise UsageError, naming the argument, unless `synthetic_vectors` accepts these."""
     for name, value in (("n_vectors", n_vectors), ("dim", dim), ("n_queries", n_queries)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise UsageError(f"{name} is {value!r}; it must be a positive integer")
@@ -41,15 +52,10 @@ def synthetic_vectors(
         raise UsageError(f"seed is {seed!r}; it must be an integer from 0 to {LARGEST_SEED}")
     if not (math.isfinite(noise) and noise >= 0):
         raise UsageError(f"noise is {noise!r}; it must be a finite number of at least 0")
-    generator = np.random.default_rng(seed)
-    documents = _unit(generator.standard_normal((n_vectors, dim), dtype=np.float32))
-    origins = generator.choice(n_vectors, n_queries, replace=n_queries > n_vectors)
-    drawn = generator.standard_normal((n_queries, dim), dtype=np.float32)
-    return documents, _unit(documents[origins] + np.float32(noise) * drawn)
 
 
 def synthetic_corpus(
-    n_vectors: int, dim: int, n_queries: int, seed: int, noise: float = 0.01
+    n_vectors: int, dim: int, n_queries: int, seed: int, noise: float = NOISE
 ) -> Corpus:
     """The corpus around `synthetic_vectors`: one space, one public case per query, no judgements.
 
