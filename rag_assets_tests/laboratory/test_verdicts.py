@@ -79,6 +79,13 @@ def test_too_few_successful_seeds_are_inconclusive_even_if_none_reaches() -> Non
     assert "2 seeds succeeded at nprobe = 1, 3 are needed" in verdict.reason
 
 
+def test_two_seeds_that_reach_the_claim_do_not_support_it() -> None:
+    rows = rows_of({1: (0.5, 0.5, 0.5), 2: (0.7, 0.7, 0.7), 4: (0.95, None, 0.95)}, FLAT)
+    verdict = judge(sweep(), rows)
+    assert verdict.verdict == "inconclusive"
+    assert "2 seeds succeeded at nprobe = 4" in verdict.reason
+
+
 def test_a_failed_seed_does_not_undo_what_three_others_show() -> None:
     four = sweep(seeds=[1, 2, 3, 4], vary={"nprobe": [1, 2]})
     rows = rows_of({1: (0.5, 0.5, 0.5, None), 2: (0.9, None, 0.95, 0.95)}, FLAT)
