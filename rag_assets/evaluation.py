@@ -6,7 +6,7 @@ number on the command line are the same number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -287,10 +287,12 @@ def build_checked(
     *,
     audit_name: str,
     pairs: int,
+    judge: Callable[[duckdb.DuckDBPyConnection], Mapping[str, pa.Table]] | None = None,
 ) -> CheckReport:
     """Build all tables, check the mechanical gates, and record their outcome in the tables.
 
-    `audit_name` is what the report is filed under in check_results.
+    `audit_name` is what the report is filed under in check_results. `judge` looks at the built
+    tables and returns rows to add to base tables.
     """
     build(connection, base, models)
     from rag_assets.quality.suites import check_mechanical_gates
@@ -299,7 +301,7 @@ def build_checked(
     gates = check_mechanical_gates(audit, pairs)
     outcome = {"mechanical_gates": "passed" if gates.passed else "failed"}
     added = {"checks": check_rows([(audit_name, gates)]), "manifest": manifest_rows(outcome)}
-    rebuild(connection, added, models)
+    rebuild(connection, {**added, **(judge(connection) if judge else {})}, models)
     return gates
 
 

@@ -18,7 +18,7 @@ def machine_facts() -> dict[str, str]:
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
-        "cores": str(_usable_cores()),
+        "cores": str(usable_cores()),
         "memory_gib": _memory_gib(),
     }
     for library in LIBRARIES:
@@ -54,7 +54,8 @@ def _git(folder: Path, *arguments: str) -> str:
     ).stdout.strip()
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # Linux: a container may be given fewer
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import dagster as dg
@@ -14,6 +14,8 @@ from rag_assets.canonical.corpus import Corpus
 from rag_assets.errors import RagAssetsError
 from rag_assets.evaluation import EXACT, AuditedPair
 from rag_assets.indexes.specs import IndexSpec
+from rag_assets.laboratory.promotion import Thresholds
+from rag_assets.laboratory.sweeps import Sweep
 from rag_assets.store import AssetPath, Store
 
 
@@ -38,8 +40,17 @@ class DeclaredIndex:
 
 
 @dataclass(frozen=True)
+class DeclaredSweep:
+    """An experiment on one declared index of one space."""
+
+    space_id: str
+    index_name: str
+    sweep: Sweep
+
+
+@dataclass(frozen=True)
 class Suite:
-    """A checked EvaluationSuite."""
+    """A checked EvaluationSuite. `folder` holds its defs.yaml and recorded decisions."""
 
     name: str
     source: Source
@@ -49,7 +60,12 @@ class Suite:
     owners: tuple[str, ...]
     kept_releases: int
     notice: str
+    folder: Path
     indexes: tuple[DeclaredIndex, ...] = ()
+    sweeps: tuple[DeclaredSweep, ...] = ()
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    benchmark_budget_s: float = 60.0
+    sweep_budget_s: float = 600.0
 
     @property
     def job_name(self) -> str:
@@ -76,6 +92,14 @@ def index_path(space_id: str, index_name: str = EXACT) -> AssetPath:
 
 def results_path(space_id: str, index_name: str = EXACT) -> AssetPath:
     return (space_id, f"{index_name}_results")
+
+
+def benchmark_path(space_id: str) -> AssetPath:
+    return (space_id, "index_times")
+
+
+def sweep_path(declared: DeclaredSweep) -> AssetPath:
+    return (declared.space_id, f"sweep_{declared.sweep.name.replace('-', '_')}")
 
 
 def asset_group(*names: str) -> str:

@@ -2,7 +2,7 @@
 
 # Dagster reads annotations at run time, so they are not postponed here.
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,10 +28,12 @@ from rag_assets.components.suite import (
     StoreResource,
     Suite,
     asset_group,
+    benchmark_path,
     embeddings_path,
     failures_in_plain_words,
     index_path,
     results_path,
+    sweep_path,
 )
 from rag_assets.embeddings.files import read_embeddings
 from rag_assets.evaluation import (
@@ -43,6 +45,9 @@ from rag_assets.evaluation import (
     space_item_rows,
 )
 from rag_assets.indexes.builds import read_index_build
+from rag_assets.laboratory.defaults import default_decisions, default_index
+from rag_assets.laboratory.evidence import judge_indexes
+from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows, read_tables, rows_of
 from rag_assets.project import project_root, shown_path, source_version
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
@@ -65,6 +70,8 @@ def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
         for name in (EXACT, *(index.name for index in suite.indexes_of(space_id)))
     ]
     canonical = [suite.key(*CANONICAL)]
+    if base_table in SWEEP_TABLES:
+        return [suite.key(*sweep_path(sweep)) for sweep in suite.sweeps]
     return {
         "space_items": embeddings,
         "spaces": canonical + embeddings,
@@ -75,6 +82,11 @@ def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
             suite.key(*index_path(space_id, index.name))
             for space_id in suite.space_ids
             for index in suite.indexes_of(space_id)
+        ],
+        "benchmarks": [
+            suite.key(*benchmark_path(space_id))
+            for space_id in suite.space_ids
+            if suite.indexes_of(space_id)
         ],
         "checks": canonical + embeddings + results,
         "manifest": results,
@@ -104,7 +116,12 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
             def build_into(connection: duckdb.DuckDBPyConnection) -> None:
                 gates.append(
                     build_checked(
-                        connection, base, models, audit_name=audit_name, pairs=len(suite.pairs)
+                        connection,
+                        base,
+                        models,
+                        audit_name=audit_name,
+                        pairs=len(suite.pairs),
+                        judge=lambda built: _promotion(suite, built),
                     )
                 )
 
@@ -147,6 +164,52 @@ def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
     )
 
 
+def _promotion(suite: Suite, connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
+    """The promotion gate of every approximate index, as rows of base.promotion."""
+    [[data]] = connection.sql(
+        "SELECT value FROM base.manifest WHERE key = 'version canonical_items'"
+    ).fetchall()
+    promotions = judge_indexes(connection, suite.thresholds, data)
+    space_nos = {space_id: number for number, space_id in enumerate(suite.space_ids)}
+    return {"promotion": promotion_rows(promotions, space_nos)}
+
+
+def _measured(
+    suite: Suite, store: Store, corpus: Corpus, embeddings: Mapping[str, Artifact]
+) -> dict[str, pa.Table]:
+    """What the laboratory found, and which index serves each space."""
+    parts: dict[str, list[pa.Table]] = {}
+    for space_id in suite.space_ids:
+        if suite.indexes_of(space_id):
+            times = store.read(benchmark_path(space_id))
+            built_on(times, embeddings[space_id])
+            parts.setdefault("benchmarks", []).append(
+                read_tables(times.folder, ["benchmarks"])["benchmarks"]
+            )
+    for sweep in suite.sweeps:
+        found = store.read(sweep_path(sweep))
+        built_on(found, embeddings[sweep.space_id])
+        for name, table in read_tables(found.folder, SWEEP_TABLES).items():
+            parts.setdefault(name, []).append(table)
+    tables = {name: pa.concat_tables(found) for name, found in parts.items()}
+    decided = {decision.space_id: decision for decision in default_decisions(suite.folder)}
+    chosen = default_index(suite.folder, suite.space_ids)
+    rows = []
+    for space_id, index_name in chosen.items():
+        decision = decided.get(space_id)
+        rows.append(
+            {
+                "space_no": corpus.space_no(space_id),
+                "index_name": index_name,
+                "decided_by": decision and decision.by,
+                "decided_at": decision and decision.when,
+                "why": decision and decision.why,
+                "evidence": decision and decision.evidence,
+            }
+        )
+    return {**tables, "default_indexes": rows_of("default_indexes", rows)}
+
+
 def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
     """The base tables, from versions that passed their checks and belong together."""
     canonical = guarded(store, CANONICAL, CONTRACT_VALIDATION)
@@ -154,10 +217,12 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
     space_items = []
     results = []
     builds = []
+    embedded = {}
     checked = [(canonical, CONTRACT_VALIDATION)]
     for space_id in suite.space_ids:
         embeddings = guarded(store, embeddings_path(space_id), CONTRACT_VALIDATION)
         built_on(embeddings, canonical)
+        embedded[space_id] = embeddings
         checked.append((embeddings, CONTRACT_VALIDATION))
         space = read_embeddings(embeddings.folder)
         space_items.append(space_item_rows(space, corpus.space_no(space_id)))
@@ -178,6 +243,7 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
         results=[found.folder / RESULTS_FILE for found in results],
         searches=[found.folder / SEARCHES_FILE for found in results],
         index_builds=builds,
+        measured=_measured(suite, store, corpus, embedded),
         ks=suite.ks,
         pairs=suite.pairs,
         reports=_reports(suite, store, checked),
