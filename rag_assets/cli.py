@@ -234,5 +234,26 @@ def benchmark(output: Path | None, **options: int) -> None:
         laboratory.write_rows(output, rows)
 
 
+@main.command("default-index")
+@click.argument("suite")
+@click.argument("space")
+@click.argument("index")
+@click.option("--by", required=True, help="Who decides.")
+@click.option("--why", required=True, help="The reason, in one line.")
+def default_index(suite: str, space: str, index: str, by: str, why: str) -> None:
+    """Decide which index serves a space; recorded in the suite's default_index.json.
+
+    An approximate index is refused unless every condition of index_promotion passes in the current
+    release. Going back to "exact" is always possible.
+    """
+    from rag_assets.laboratory.choice import choose_default_index
+    from rag_assets.project import suite_folder, warehouse_root
+
+    decision = choose_default_index(
+        warehouse_root(), suite, suite_folder(suite), space, index, by=by, why=why
+    )
+    click.echo(f"{space}: {decision.index_name} from now on, decided {decision.when} by {by}")
+
+
 if __name__ == "__main__":
     main()

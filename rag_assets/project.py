@@ -68,3 +68,17 @@ def source_version(*packages: str) -> str:
             sha.update(file.relative_to(home).as_posix().encode())
             sha.update(file.read_bytes())
     return sha.hexdigest()[:12]
+
+
+def suite_folder(name: str) -> Path:
+    """The folder of a suite's defs.yaml. UsageError for an unknown suite, naming the known ones."""
+    import yaml
+
+    folders = {}
+    for file in sorted((Path(__file__).parent / "defs").glob("*/defs.yaml")):
+        declared = yaml.safe_load(file.read_text("utf-8")) or {}
+        folders[declared.get("attributes", {}).get("name")] = file.parent
+    if name not in folders:
+        known = ", ".join(sorted(str(known) for known in folders))
+        raise UsageError(f"unknown suite {name!r}; known suites are {known}")
+    return folders[name]
