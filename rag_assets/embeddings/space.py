@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rag_assets.canonical.contracts import SpaceContract
 from rag_assets.canonical.corpus import Corpus
@@ -25,8 +26,8 @@ class EmbeddedSpace:
 
     @property
     def document_count(self) -> int:
-        roles = self.items["role"].to_pylist()
-        return sum(role == self.contract.document_role for role in roles)
+        total = pc.sum(pc.equal(self.items["role"], self.contract.document_role)).as_py()
+        return int(total or 0)
 
     @property
     def documents(self) -> np.ndarray:
