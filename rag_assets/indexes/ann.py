@@ -144,6 +144,10 @@ class AnnIndex:
         count = len(self.documents)
         return EligibleSet(np.arange(count), count, self.engine.list_no, self.document_norms)
 
+    @cached_property
+    def _holds_zero(self) -> bool:
+        return bool((self.document_norms == 0).any())
+
     def search(
         self,
         queries: np.ndarray,
@@ -182,11 +186,9 @@ class AnnIndex:
         if not isinstance(eligible, EligibleSet):
             eligible = self.eligible_set(eligible)
         policy = self.spec.policy
-        rows = np.full((len(queries), k), -1, dtype=np.int64)
-        scores = np.full((len(queries), k), np.nan)
-        nprobe = np.zeros(len(queries), dtype=np.int32)
+        no_probes = np.zeros(len(queries), dtype=np.int32)
         if len(eligible) == 0 or len(queries) == 0:
-            return AnnHits(rows, scores, nprobe, "empty")
+            return AnnHits(*_padding(len(queries), k), no_probes, "empty")
         if policy is not None and len(eligible) <= policy.exact_below:
             found = top_k(
                 self.documents,
@@ -197,11 +199,12 @@ class AnnIndex:
                 document_norms=self.document_norms,
                 threads=threads,
             )
-            return AnnHits(*found, nprobe, "exact")
+            return AnnHits(*found, no_probes, "exact")
         width = min(k, len(eligible))
-        rows[:, :width], scores[:, :width], nprobe = self._from_engine(
-            queries, lengths, width, eligible, threads
-        )
+        rows, scores, nprobe = self._from_engine(queries, lengths, width, eligible, threads)
+        if width < k:
+            more_rows, more_scores = _padding(len(queries), k - width)
+            rows, scores = np.hstack([rows, more_rows]), np.hstack([scores, more_scores])
         return AnnHits(rows, scores, nprobe, "index")
 
     def _from_engine(
@@ -227,7 +230,9 @@ class AnnIndex:
             return *self._rescored(queries, lengths, rows, steps, k), nprobe
         scores = scores_of(distances, metric)
         if metric == "cosine":
-            scores[(lengths == 0)[:, np.newaxis] | (self.document_norms[rows] == 0)] = 0.0
+            scores[lengths == 0] = 0.0
+            if self._holds_zero:
+                scores[self.document_norms[rows] == 0] = 0.0
         return *ordered(rows, scores, steps), nprobe
 
     def _rescored(
@@ -245,8 +250,7 @@ class AnnIndex:
             self.documents, queries, pairs, self.contract.metric, self.document_norms, lengths
         )
         kept, ranks = rank_pairs(*pairs, ranking_keys(exact, steps[query_rows]), k)
-        rows = np.full((len(queries), k), -1, dtype=np.int64)
-        scores = np.full((len(queries), k), np.nan)
+        rows, scores = _padding(len(queries), k)
         at = (query_rows[kept], ranks)
         rows[at], scores[at] = pairs[1][kept], exact[kept]
         return rows, scores
@@ -277,7 +281,7 @@ class AnnIndex:
             nbytes, digest = header.pop("nbytes"), header.pop("digest")
             lengths = np.load(folder / "document_norms.npy", mmap_mode="r")
             engine = Engine(faiss.read_index(str(folder / "ann_index.faiss")))
-        except (OSError, ValueError, KeyError, RuntimeError, UsageError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, UsageError) as error:
             raise StoreError(
                 f"the approximate index of space {name} cannot be read "
                 f"({type(error).__name__}); build it again"
@@ -293,6 +297,11 @@ class AnnIndex:
                 "space holds now; build it again"
             )
         return cls(spec, space.contract, documents, lengths, warnings, engine, nbytes, digest)
+
+
+def _padding(count: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places without a result: (rows of -1: int64[count, width], scores of NaN: float64)."""
+    return np.full((count, width), -1, dtype=np.int64), np.full((count, width), np.nan)
 
 
 def _belongs_to(contract: SpaceContract, documents: np.ndarray) -> dict[str, object]:

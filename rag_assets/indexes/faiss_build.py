@@ -90,6 +90,9 @@ def build_engine(
     outer = _empty(spec, documents.shape[1], metric)
     training = engine_vectors(*_sample(spec, documents, lengths), metric)
     with engine_threads(threads):
+        if isinstance(spec, IvfPq) and spec.opq:
+            with engine_threads(1):  # LAPACK's results depend on the number of threads
+                faiss.downcast_VectorTransform(outer.chain.at(0)).train(training)
         outer.train(training)
         for block in _blocks(documents, lengths, metric):
             outer.add(block)

@@ -77,7 +77,8 @@ def search_engine(
     bits = eligible.bits
     if bits is not None:
         selector = load_faiss().IDSelectorBitmap(bits)
-    for value in np.unique(nprobe):
+    first = nprobe[:1]
+    for value in first if (nprobe == first).all() else np.unique(nprobe):
         chain = _search_parameters(engine, spec, int(value), selector)
         together = nprobe == value
         if together.all():
@@ -178,6 +179,9 @@ def ordered(
     found = rows >= 0
     keys = ranking_keys(np.where(found, scores, 0.0), steps[:, np.newaxis])
     keys[~found] = _BEHIND
-    order = np.lexsort((rows, -keys))
     scores = np.where(found, scores, np.nan)
+    before, after = keys[:, :-1], keys[:, 1:]
+    if ((before > after) | ((before == after) & (rows[:, :-1] <= rows[:, 1:]))).all():
+        return rows, scores  # as engines mostly return them
+    order = np.lexsort((rows, -keys))
     return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)

@@ -162,6 +162,11 @@ def faults(spec: IndexSpec, dimension: int, count: int) -> list[str]:
             f"n_bits is {spec.n_bits}, which needs {2 ** min(spec.n_bits, 8)} vectors to train on; "
             f"there are {count}",
         )
+        # With fewer the engine writes beyond its memory.
+        need(
+            not spec.opq or dimension <= count,
+            f"opq needs at least {dimension} vectors to learn a rotation from; there are {count}",
+        )
     refine = getattr(spec, "refine", None)
     need(
         refine is None or refine.vectors in ("exact", "sq8"),
