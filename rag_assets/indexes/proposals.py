@@ -25,7 +25,9 @@ computed >= k-th computed - (2 bound + slack) =: k-th computed - margin.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +36,12 @@ from rag_assets.indexes.ranking import grid_steps
 
 # Between these exponents stored float32 components can be used as they are, unscaled.
 _EASY_EXPONENT = 40
+# Pairs scored at once on their own: their vectors, 1 MiB in float32, stay in a core's cache.
+_PAIR_ELEMENTS = 1 << 17
+
+# For each thread, a function (start, stop) -> (first query, targets: [stop - start, <= batch]) of
+# a block of documents, for one batch of queries after another. An array lasts until the next one.
+Tiles = Callable[[], Callable[[int, int], Iterator[tuple[int, np.ndarray]]]]
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,8 @@ class Proposals:
 
     `queries`: float32[m, d] stand-ins. `margin`: float64[m], see the module. `factors`: None
     where stored vectors serve as they are, else float64[] or float64[n_eligible], the factor of
-    each document. `biases`: None or float32[n_eligible].
+    each document. `biases`: None or float32[n_eligible]. `scale`: of the targets, which are t with
+    both vectors times w, against t as it stands.
     """
 
     documents: np.ndarray
@@ -51,6 +60,52 @@ class Proposals:
     margin: np.ndarray
     factors: np.ndarray | None
     biases: np.ndarray | None
+    scale: float = 1.0
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float32)
+
+    @property
+    def sharp(self) -> None:
+        return None
+
+    def tiles(self, block_rows: int, batch: int) -> Tiles:
+        """Targets, float32, of blocks of up to `block_rows` documents for `batch` queries each."""
+
+        def per_thread() -> Callable[[int, int], Iterator[tuple[int, np.ndarray]]]:
+            buffer = np.empty(batch * block_rows, dtype=np.float32)
+
+            def targets(start: int, stop: int) -> Iterator[tuple[int, np.ndarray]]:
+                block = self.block(start, stop)
+                for first in range(0, len(self.queries), batch):
+                    queries = self.queries[first : first + batch]
+                    # Documents along the rows: OpenBLAS is faster so for few queries.
+                    tile = buffer[: len(block) * len(queries)].reshape(len(block), len(queries))
+                    np.matmul(block, queries.T, out=tile)
+                    if self.biases is not None:
+                        tile += self.biases[start:stop, np.newaxis]
+                    yield first, tile
+
+            return targets
+
+        return per_thread
+
+    def pair_targets(self, query_rows: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Targets, float32[p], of single pairs (int64[p] each)."""
+        targets = np.empty(len(places), dtype=np.float32)
+        chunk = max(1, _PAIR_ELEMENTS // self.documents.shape[1])
+        for start in range(0, len(places), chunk):
+            part = slice(start, start + chunk)
+            at = places[part]
+            vectors = self.documents[at if self.rows is None else self.rows[at]]
+            if self.factors is not None:
+                factors = self.factors if self.factors.ndim == 0 else self.factors[at, np.newaxis]
+                vectors = _scaled(vectors, factors)
+            np.vecdot(vectors, self.queries[query_rows[part]], out=targets[part])
+            if self.biases is not None:
+                targets[part] += self.biases[at]
+        return targets
 
     def stored(self, start: int, stop: int) -> np.ndarray:
         """The stored vectors, [stop - start, d], of the eligible documents in that range."""
@@ -102,7 +157,7 @@ def prepare_proposals(
         else:
             factors = _inverse(eligible_norms)
             bound = relative + 9.0 * tiny
-        margin = 2.0 * bound + 1.25 * steps
+        margin = 2.0 * bound + target_slack(metric, steps, query_norms, largest)
         return Proposals(documents, rows, directions, margin, factors, biases)
 
     reach = largest if metric == "dot" else max(largest, float(query_norms.max()))
@@ -114,16 +169,28 @@ def prepare_proposals(
     span = largest * weight
     if metric == "dot":
         bound = relative * span + tiny * (2.0 + span) ** 2
-        margin = 2.0 * bound + 1.25 * steps * _inverse(query_norms) * weight
-        return Proposals(documents, rows, directions, margin, factors, biases)
+        margin = 2.0 * bound + target_slack(metric, steps, query_norms, largest) * weight
+        return Proposals(documents, rows, directions, margin, factors, biases, weight)
 
     query_spans = query_norms * weight
     bounds = relative * (query_spans * span + span * span)
     bounds += tiny * (1.0 + query_spans + span) ** 2
-    slack = 1.25 * steps * weight
-    margin = 2.0 * bounds + slack * (query_spans + span) + slack * slack / 2.0
+    margin = 2.0 * bounds + target_slack(metric, steps * weight, query_spans, span)
     biases = (-0.5 * (eligible_norms * weight) ** 2).astype(np.float32)
-    return Proposals(documents, rows, _scaled(queries, np.asarray(weight)), margin, factors, biases)
+    directions = _scaled(queries, np.asarray(weight))
+    return Proposals(documents, rows, directions, margin, factors, biases, weight * weight)
+
+
+def target_slack(
+    metric: Metric, steps: np.ndarray, query_norms: np.ndarray, largest: float
+) -> np.ndarray:
+    """How far below the k-th target one of the top k may lie: float64[m], see the module."""
+    slack: np.ndarray = 1.25 * steps
+    if metric == "dot":
+        slack *= _inverse(query_norms)
+    elif metric == "euclidean":
+        slack *= query_norms + largest + slack / 2.0
+    return slack
 
 
 def _rounding(steps: int) -> float:

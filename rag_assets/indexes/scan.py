@@ -14,11 +14,11 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from rag_assets.indexes.proposals import Proposals
+from rag_assets.indexes.proposals import Tiles
 
 # Targets computed at once, float32: 4 MiB, near a core's cache and large enough for BLAS.
 _TILE = 1 << 20
@@ -26,49 +26,73 @@ _SMALLEST_BLOCK = 1024
 _LARGEST_BLOCK = 8192
 # Documents whose largest target is compared before their single ones.
 _GROUP = 16
-# Pairs kept, beyond a few per result, before they are thinned out.
+# Pairs per result, among those of one block, from which on repeated documents are looked for.
+_CROWD = 16
+# Pairs kept before they are thinned out: in all, or for each query beyond a few per result.
 _PENDING = 1 << 21
+_PENDING_EACH = 512
 
 Narrow = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Sharpen = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class Targets(Protocol):
+    """What computes targets of `dtype` (float32 or int32), with a `margin: float64[m]` in them.
+
+    `sharp`: None, or what computes single pairs' targets better, and the margin by which such a
+    better k-th target has to exceed an ordinary one: (values: float64[p], margin: float64[m]).
+    """
+
+    @property
+    def queries(self) -> np.ndarray: ...
+    @property
+    def margin(self) -> np.ndarray: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def sharp(self) -> tuple[Sharpen, np.ndarray] | None: ...
+
+    def tiles(self, block_rows: int, batch: int) -> Tiles: ...
+
+
+class TooClose(Exception):
+    """So many documents stand too close together that these targets rule out too few."""
 
 
 def scan_candidates(
-    proposals: Proposals,
+    targets: Targets,
     count: int,
     k: int,
-    narrow: Narrow,
+    repeats: Callable[[int, int], Repeats],
+    narrow: Narrow | None = None,
     *,
     block_rows: int | None = None,
     threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Every pair that may be in a top k: (query rows: int64[p], places: int64[p]).
 
-    A place is a position among the `count` eligible documents; `k` is at most `count`.
-    `narrow(query_rows, places)` returns the positions of the pairs that are the exact top k among
-    those given; it is called only where very many documents stand too close to tell apart.
+    A place is a position among the `count` eligible documents; `k` is at most `count`. `repeats`
+    is asked about blocks of places. `narrow(query_rows, places)` returns the positions of the pairs
+    that are the exact top k among those given; it is called only where very many documents stand
+    too close to tell apart, and without it TooClose is raised there.
     """
     threads = threads or available_cores()
-    query_count = len(proposals.queries)
+    query_count = len(targets.queries)
     if block_rows is None:
         block_rows = min(max(_TILE // query_count, _SMALLEST_BLOCK), _LARGEST_BLOCK)
-    running = _Running(proposals.margin, k, narrow)
+    block_rows = min(block_rows, count)
+    batch = min(query_count, max(1, _TILE // block_rows))
+    running = _Running(targets, k, narrow)
     starts = iter(range(0, count, block_rows))
+    tiles = targets.tiles(block_rows, batch)
 
     def work() -> None:
-        size = min(query_count, max(1, _TILE // block_rows))
-        tiles = np.empty(size * min(block_rows, count), dtype=np.float32)
+        block = tiles()
         for start in starts:
             stop = min(start + block_rows, count)
-            block = proposals.block(start, stop)
-            repeats = _Repeats(proposals, start, stop, k)
-            for first in range(0, query_count, size):
-                queries = proposals.queries[first : first + size]
-                # Documents along the rows: OpenBLAS is faster that way round for few queries.
-                tile = tiles[: len(block) * len(queries)].reshape(len(block), len(queries))
-                np.matmul(block, queries.T, out=tile)
-                if proposals.biases is not None:
-                    tile += proposals.biases[start:stop, np.newaxis]
-                running.take(tile, first, start, repeats)
+            repeated = repeats(start, stop)
+            for first, tile in block(start, stop):
+                running.take(tile, first, start, repeated)
 
     threads = min(threads, -(-count // block_rows))
     with _one_blas_thread():
@@ -82,6 +106,19 @@ def scan_candidates(
     return running.finish()
 
 
+def reaching_pairs(
+    query_rows: np.ndarray, values: np.ndarray, margin: np.ndarray, k: int
+) -> np.ndarray:
+    """Positions, int64[r], of the pairs whose value is at least their query's k-th less the margin.
+
+    `query_rows: int64[p]` ascending, each present at least k times; `values: float32[p]`.
+    """
+    order = np.lexsort((-values, query_rows))
+    first = np.searchsorted(query_rows, np.arange(len(margin)))
+    kth = values[order[first + k - 1]].astype(np.float64)
+    return np.flatnonzero(values >= (kth - margin)[query_rows])
+
+
 def available_cores() -> int:
     """Cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -92,45 +129,71 @@ def available_cores() -> int:
 class _Running:
     """The running top k of each query: computed targets, thresholds and pairs that reach them."""
 
-    def __init__(self, margin: np.ndarray, k: int, narrow: Narrow) -> None:
-        self._margin = margin
+    def __init__(self, targets: Targets, k: int, narrow: Narrow | None) -> None:
+        count, dtype = len(targets.margin), targets.dtype
+        self._targets = targets
         self._k = k
         self._narrow = narrow
-        self._top = np.full((len(margin), k), -np.inf, dtype=np.float32)
-        self._threshold = np.full(len(margin), -np.inf, dtype=np.float32)
+        lowest = -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+        self._top = np.full((count, k), lowest, dtype=dtype)
+        self._top_places = np.full((count, k), -1, dtype=np.int64)
+        self._kth = np.full(count, lowest, dtype=dtype)
+        self._threshold = self._kth.copy()
+        self._lowest = self._kth[:1].copy()
+        self._seen = np.zeros(count, dtype=np.int64)
+        self._sharpen_at = np.ones(count, dtype=np.int64)
         self._pending: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._pending_count = 0
-        self._limit = max(_PENDING, 4 * len(margin) * k)
+        self._limit = max(_PENDING, count * (_PENDING_EACH + 4 * k))
         self._lock = threading.Lock()
 
-    def take(self, tile: np.ndarray, first_query: int, first_place: int, repeats: _Repeats) -> None:
-        """Account for the targets `tile: float32[b, q]` of a run of documents and queries."""
+    def take(self, tile: np.ndarray, first_query: int, first_place: int, repeats: Repeats) -> None:
+        """Account for the targets `tile: dtype[b, q]` of a run of documents and queries."""
         queries = slice(first_query, first_query + tile.shape[1])
-        unbound = self._threshold[queries] == -np.inf
-        if unbound.any():
-            with self._lock:
-                self._raise(first_query + np.flatnonzero(unbound), tile[:, unbound].T)
-        places, columns = _reached(tile, self._threshold[queries].copy())
-        if len(places) > 4 * self._k * tile.shape[1]:
+        whole = len(tile) // _GROUP * _GROUP
+        grouped = tile[:whole].reshape(-1, _GROUP, tile.shape[1])
+        peaks = grouped.max(axis=1)
+        with self._lock:
+            unbound = self._threshold[queries] == self._lowest
+            if unbound.any() and len(tile) >= self._k:
+                # The k-th of the groups' peaks (of all, where groups are few): hardly more than k
+                # documents reach it, and the top k do.
+                among = peaks if len(peaks) >= 4 * self._k else tile
+                cut = len(among) - self._k
+                least = np.partition(among, cut, axis=0)[cut]
+                places, columns = _reached(tile, grouped, peaks, least)
+                new = unbound[columns]
+                places, columns = places[new], columns[new]
+                values = tile[places, columns]
+                self._raise(first_query + columns, first_place + places, values)
+            else:
+                unbound[:] = False
+            self._seen[queries] += len(tile)
+            if (self._seen[queries] >= self._sharpen_at[queries]).any():
+                self._sharpen(queries)
+        places, columns = _reached(tile, grouped, peaks, self._threshold[queries].copy())
+        if len(places) > _CROWD * self._k * tile.shape[1]:
             kept = ~repeats.dispensable[places]
             places, columns = places[kept], columns[kept]
         if len(places) == 0:
             return
         values = tile[places, columns]
         query_rows = first_query + columns
+        places += first_place
         with self._lock:
-            bound = ~unbound[columns]
-            self._raise_by(query_rows[bound], values[bound])
-            self._pending.append((query_rows, first_place + places, values))
+            higher = np.flatnonzero((values > self._kth[query_rows]) & ~unbound[columns])
+            self._raise(query_rows[higher], places[higher], values[higher])
+            self._pending.append((query_rows, places, values))
             self._pending_count += len(query_rows)
             if self._pending_count > self._limit:
                 self._thin()
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
+        self._sharpen(slice(0, len(self._kth)))
         query_rows, places, _ = self._reaching()
         return query_rows, places
 
-    def _raise_by(self, query_rows: np.ndarray, values: np.ndarray) -> None:
+    def _raise(self, query_rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
         """Raise thresholds by single values, of documents not yet accounted for."""
         if len(query_rows) == 0:
             return
@@ -138,24 +201,49 @@ class _Running:
         ordered = query_rows[order]
         first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
         counts = np.diff(np.append(first, len(ordered)))
-        padded = np.full((len(first), counts.max()), -np.inf, dtype=np.float32)
-        across = np.arange(len(ordered)) - np.repeat(first, counts)
-        padded[np.repeat(np.arange(len(first)), counts), across] = values[order]
-        self._raise(ordered[first], padded)
-
-    def _raise(self, query_rows: np.ndarray, values: np.ndarray) -> None:
-        """Take `values: float32[r, w]` of documents not yet accounted for into the top k."""
-        joined = np.concatenate([self._top[query_rows], values], axis=1)
+        raised = ordered[first]
+        shape = (len(first), self._k + counts.max())
+        joined = np.full(shape, self._lowest, dtype=values.dtype)
+        joined_places = np.full(shape, -1, dtype=np.int64)
+        joined[:, : self._k] = self._top[raised]
+        joined_places[:, : self._k] = self._top_places[raised]
+        at = np.repeat(np.arange(len(first)), counts)
+        across = self._k + np.arange(len(ordered)) - np.repeat(first, counts)
+        joined[at, across] = values[order]
+        joined_places[at, across] = places[order]
         cut = joined.shape[1] - self._k
-        joined.partition(cut, axis=1)
-        self._top[query_rows] = joined[:, cut:]
-        exact = joined[:, cut].astype(np.float64) - self._margin[query_rows]
-        self._threshold[query_rows] = np.nextafter(exact.astype(np.float32), np.float32(-np.inf))
+        best = np.argpartition(joined, cut, axis=1)[:, cut:]
+        self._top[raised] = np.take_along_axis(joined, best, axis=1)
+        self._top_places[raised] = np.take_along_axis(joined_places, best, axis=1)
+        kth = self._top[raised, 0]
+        self._kth[raised] = kth
+        bound = kth != self._lowest
+        self._bind(raised[bound], kth[bound], self._targets.margin)
+
+    def _sharpen(self, queries: slice) -> None:
+        """Raise thresholds by better targets of the documents that seem to be the top k."""
+        if self._targets.sharp is None:
+            self._sharpen_at[queries] = np.iinfo(np.int64).max
+            return
+        sharpen, margin = self._targets.sharp
+        self._sharpen_at[queries] = 4 * self._seen[queries]
+        rows = queries.start + np.flatnonzero(self._kth[queries] != self._lowest)
+        values = sharpen(np.repeat(rows, self._k), self._top_places[rows].ravel())
+        self._bind(rows, values.reshape(len(rows), self._k).min(axis=1, initial=np.inf), margin)
+
+    def _bind(self, query_rows: np.ndarray, kth: np.ndarray, margin: np.ndarray) -> None:
+        """Raise thresholds to `kth`, known of k documents, less the margin; rounded down."""
+        exact = kth.astype(np.float64) - margin[query_rows]
+        if self._kth.dtype.kind == "f":
+            threshold = np.nextafter(exact.astype(np.float32), np.float32(-np.inf))
+        else:
+            threshold = (np.floor(exact) - 1).astype(self._kth.dtype)
+        self._threshold[query_rows] = np.maximum(self._threshold[query_rows], threshold)
 
     def _reaching(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if not self._pending:
             nothing = np.empty(0, dtype=np.int64)
-            return nothing, nothing, np.empty(0, dtype=np.float32)
+            return nothing, nothing, np.empty(0, dtype=self._top.dtype)
         columns = zip(*self._pending, strict=True)
         query_rows, places, values = (np.concatenate(column) for column in columns)
         kept = values >= self._threshold[query_rows]
@@ -165,39 +253,43 @@ class _Running:
         """Drop pairs below the thresholds; if that is not enough, all but the exact top k."""
         query_rows, places, values = self._reaching()
         if len(query_rows) > self._limit // 2:
+            if self._narrow is None:
+                raise TooClose
             kept = self._narrow(query_rows, places)
             query_rows, places, values = query_rows[kept], places[kept], values[kept]
         self._pending = [(query_rows, places, values)]
         self._pending_count = len(query_rows)
 
 
-def _reached(tile: np.ndarray, threshold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where `tile: float32[b, q]` reaches `threshold: float32[q]`: (rows, columns).
+def _reached(
+    tile: np.ndarray, grouped: np.ndarray, peaks: np.ndarray, threshold: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where `tile: dtype[b, q]` reaches `threshold: dtype[q]`: (rows, columns).
 
-    Almost nothing does, so groups of documents are ruled out by their largest target first.
+    Almost nothing does, so groups of documents are ruled out by their largest target first:
+    `grouped: [b // _GROUP, _GROUP, q]` is a view of the whole groups, `peaks` their maxima.
     """
-    groups = len(tile) // _GROUP
-    whole = groups * _GROUP
-    grouped = tile[:whole].reshape(groups, _GROUP, tile.shape[1])
-    group, column = np.nonzero(grouped.max(axis=1) >= threshold)
+    group, column = np.nonzero(peaks >= threshold)
     at, within = np.nonzero(grouped[group, :, column] >= threshold[column, np.newaxis])
+    whole = len(peaks) * _GROUP
     last, last_column = np.nonzero(tile[whole:] >= threshold)
     rows = np.concatenate([group[at] * _GROUP + within, whole + last])
     return rows, np.concatenate([column[at], last_column])
 
 
-class _Repeats:
+class Repeats:
     """Documents of one block that k equal documents of smaller row precede: never in a top k."""
 
-    def __init__(self, proposals: Proposals, start: int, stop: int, k: int) -> None:
-        self._proposals, self._start, self._stop, self._k = proposals, start, stop, k
+    def __init__(self, stored: Callable[[], np.ndarray], k: int) -> None:
+        """`stored()` gives the block's stored vectors, [b, d]."""
+        self._stored, self._k = stored, k
         self._dispensable: np.ndarray | None = None
 
     @property
     def dispensable(self) -> np.ndarray:
         """bool[b], found when first asked for."""
         if self._dispensable is None:
-            stored = np.ascontiguousarray(self._proposals.stored(self._start, self._stop))
+            stored = np.ascontiguousarray(self._stored())
             whole = stored.view(np.dtype((np.void, stored.dtype.itemsize * stored.shape[1])))
             _, group = np.unique(whole.ravel(), return_inverse=True)
             order = np.argsort(group, kind="stable")

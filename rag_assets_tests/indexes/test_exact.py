@@ -145,6 +145,7 @@ def test_so_many_near_ties_that_pairs_are_thinned_out_are_still_ranked(
 ) -> None:
     # All 4,000 distances lie within the float32 bound; 100 pairs may wait at once.
     monkeypatch.setattr("rag_assets.indexes.scan._PENDING", 100)
+    monkeypatch.setattr("rag_assets.indexes.scan._PENDING_EACH", 0)
     rng = np.random.default_rng(9)
     documents = 1.0 + 1e-7 * rng.integers(0, 50, (4000, 16)).astype(np.float64)
     queries = np.ones((3, 16))
