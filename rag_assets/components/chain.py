@@ -10,6 +10,7 @@ import pyarrow as pa
 from rag_assets.canonical.corpus import ITEMS, SPACE_ITEMS, Corpus, digest, digest_table
 from rag_assets.canonical.files import corpus_digest, read_corpus, write_corpus
 from rag_assets.components.checks import CONTRACT_VALIDATION, built_on, guarded
+from rag_assets.components.markdown import markdown_table, shown
 from rag_assets.components.suite import (
     CANONICAL,
     StoreResource,
@@ -71,7 +72,7 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
                 judgements=len(corpus.qrels),
                 spaces=len(corpus.contracts),
                 **_notice(suite),
-                preview=dg.MetadataValue.md(_preview(corpus.items.drop_columns(["text"]))),
+                preview=dg.MetadataValue.md(_preview(corpus.items)),
             )
 
     return canonical_items
@@ -116,7 +117,7 @@ def embeddings_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
                 dimension=contract.dimension,
                 metric=contract.metric,
                 model=f"{contract.provider} / {contract.model} / {contract.revision}",
-                contract_signature=contract.signature,
+                contract_signature=shown(contract.signature),
                 raw_vector_bytes=int(space.vectors.nbytes),
                 norm_min=float(norms.min()),
                 norm_max=float(norms.max()),
@@ -238,9 +239,9 @@ def materialized(
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": rows,
-            "stored_bytes": sum(path.stat().st_size for path in files),
-            "stored_version": artifact.version,
             **metadata,  # type: ignore[dict-item]
+            "stored_bytes": sum(path.stat().st_size for path in files),
+            "stored_version": shown(artifact.version),
         },
         data_version=dg.DataVersion(content),
     )
@@ -256,25 +257,7 @@ def column_schema(schema: pa.Schema) -> dict[str, dg.TableSchema]:
     return {"dagster/column_schema": dg.TableSchema(columns=columns)}
 
 
-def _preview(table: pa.Table) -> str:
-    return markdown_table(table.slice(0, PREVIEW_ROWS))
-
-
-def markdown_table(table: pa.Table) -> str:
-    """A small table as Markdown; NULL is shown as a dash."""
-
-    def cell(value: object) -> str:
-        if value is None:
-            return "–"
-        if isinstance(value, list):
-            value = ", ".join(map(str, value))
-        text = f"{value:.4f}" if isinstance(value, float) else str(value)
-        return text.replace("|", "\\|").replace("\n", " ")
-
-    lines = [
-        "| " + " | ".join(table.column_names) + " |",
-        "|" + " --- |" * table.num_columns,
-    ]
-    for row in table.to_pylist():
-        lines.append("| " + " | ".join(cell(value) for value in row.values()) + " |")
-    return "\n".join(lines)
+def _preview(items: pa.Table) -> str:
+    # Without texts: whoever may open the UI need not be allowed to read them.
+    labels = {"item_id": "item", "role": "role", "acl": "readable by"}
+    return markdown_table(items.slice(0, PREVIEW_ROWS), labels)

@@ -10,8 +10,9 @@ import dagster as dg
 
 from rag_assets.canonical.corpus import digest, digest_table
 from rag_assets.canonical.files import read_corpus
-from rag_assets.components.chain import column_schema, markdown_table, materialized
+from rag_assets.components.chain import column_schema, materialized
 from rag_assets.components.checks import CONTRACT_VALIDATION, built_on, guarded
+from rag_assets.components.markdown import markdown_table
 from rag_assets.components.suite import (
     CANONICAL,
     DeclaredSweep,

@@ -102,8 +102,17 @@ def sweep_path(declared: DeclaredSweep) -> AssetPath:
     return (declared.space_id, f"sweep_{declared.sweep.name.replace('-', '_')}")
 
 
-def asset_group(*names: str) -> str:
-    """A Dagster group name: letters, digits and underscores only."""
+# The UI lists groups by name; the number keeps them in the order in which data flows.
+_STAGES = {"corpus": 1, "measures": 3, "audits": 4}
+_SPACE_STAGE = 2
+
+
+def asset_group(suite: str, member: str = "") -> str:
+    """The Dagster name of a suite, or the group of one of its spaces or stages.
+
+    Letters, digits and underscores only: "toy", "toy__2_toy_v1".
+    """
+    names = [suite, f"{_STAGES.get(member, _SPACE_STAGE)} {member}"] if member else [suite]
     return "__".join(re.sub(r"[^A-Za-z0-9]+", "_", name) for name in names)
 
 

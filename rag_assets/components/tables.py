@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from rag_assets.canonical.corpus import Corpus, digest
 from rag_assets.canonical.files import read_corpus
-from rag_assets.components.chain import markdown_table
 from rag_assets.components.checks import (
     CONTRACT_VALIDATION,
     INDEX_TRAINING,
@@ -23,6 +22,8 @@ from rag_assets.components.checks import (
     check_spec,
     guarded,
 )
+from rag_assets.components.markdown import column_meanings, markdown_header
+from rag_assets.components.shown_tables import shown_table
 from rag_assets.components.suite import (
     CANONICAL,
     StoreResource,
@@ -48,7 +49,7 @@ from rag_assets.indexes.builds import read_index_build
 from rag_assets.laboratory.defaults import default_decisions, default_index
 from rag_assets.laboratory.evidence import judge_indexes
 from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows, read_tables, rows_of
-from rag_assets.project import project_root, shown_path, source_version
+from rag_assets.project import models_folder, project_root, shown_path, source_version
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
 from rag_assets.store import Artifact, AssetPath, Store
@@ -57,8 +58,6 @@ from rag_assets.warehouse.models import Model
 from rag_assets.warehouse.release import Release, publish, reading
 
 AUDIT: AssetPath = ("migration_audit",)
-# Shown as a Markdown table on its asset, not only as a schema.
-SHOWN_WHOLE = ("migration_audit", "metric_by_space", "space_inventory", "migration_by_query")
 
 
 def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
@@ -102,7 +101,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
     @dg.multi_asset(
         specs=specs,
         check_specs=[check_spec(suite, AUDIT, MECHANICAL_GATES)],
-        name=asset_group(suite.name, "tables"),
+        name=f"{asset_group(suite.name)}__tables",
     )
     def tables(
         context: dg.AssetExecutionContext, store: StoreResource
@@ -157,8 +156,10 @@ def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
         suite.key(model.name),
         deps=sorted(set(upstream)),
         group_name=asset_group(suite.name, "audits" if audit else "measures"),
-        description=model.description,
+        description=f"{markdown_header(model.description)}\n\n"
+        f"Defined in `{models_folder().name}/{model.name}.sql`.",
         kinds={"duckdb", "sql"},
+        metadata={"sql": dg.MetadataValue.md(f"```sql\n{model.sql}\n```")},
         owners=list(suite.owners),
         code_version=f"{code}-{digest(model.sql)[:12]}",
     )
@@ -291,39 +292,26 @@ def _materialized(
     warehouse: Path,
     check_results: Sequence[dg.AssetCheckResult],
 ) -> dg.MaterializeResult[None]:
-    columns = [dg.TableColumn(name, kind) for name, kind in table.columns]
+    meanings = column_meanings(model.description)
+    columns = [
+        dg.TableColumn(name, kind, description=meanings.get(name)) for name, kind in table.columns
+    ]
     metadata: dict[str, object] = {
         "dagster/row_count": table.row_count,
         "dagster/column_schema": dg.TableSchema(columns=columns),
         "dagster/table_name": f"{suite.name}.main.{model.name}",
-        "database": dg.MetadataValue.path(f"{shown_path(warehouse)}/{suite.name}.duckdb"),
-        "release": release.release_id,
-        "query": f"SELECT * FROM {model.name}",
+        **shown_table(connection, model.name, table.row_count),
     }
     if suite.notice:
         metadata["notice"] = suite.notice
-    if model.name in SHOWN_WHOLE:
-        rows: pa.Table = connection.sql(f"SELECT * FROM {model.name}").to_arrow_table()
-        metadata["table"] = dg.MetadataValue.md(markdown_table(rows.slice(0, 50)))
-        metadata |= _numbers(rows)
+    metadata |= {
+        "query": f"SELECT * FROM {model.name}",
+        "database": dg.MetadataValue.path(f"{shown_path(warehouse)}/{suite.name}.duckdb"),
+        "release": release.release_id,
+    }
     return dg.MaterializeResult(
         asset_key=suite.key(model.name),
         metadata=metadata,  # type: ignore[arg-type]
         check_results=check_results,
         data_version=dg.DataVersion(table_digest(connection, model.name)),
     )
-
-
-def _numbers(table: pa.Table) -> dict[str, float]:
-    """Measures as single numbers, which the UI can plot over time."""
-    numbers = {}
-    for row in table.slice(0, 20).to_pylist():
-        ids = [
-            str(row[name])
-            for name in ("old_space_id", "new_space_id", "space_id", "k")
-            if name in row
-        ]
-        for column, value in row.items():
-            if isinstance(value, float) and "case_id" not in row:
-                numbers[f"{column} [{' '.join(ids)}]"] = value
-    return numbers

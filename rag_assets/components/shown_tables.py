@@ -1,0 +1,95 @@
+"""Which tables their assets show in the UI, laid out to be read there, and what is plotted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import dagster as dg
+import duckdb
+import pyarrow as pa
+
+from rag_assets.components.markdown import markdown_fields, markdown_table
+
+PAIR = ("old_space_id", "new_space_id", "index_name", "k")
+SPACE = ("space_id", "index_name", "k")
+MEANS = {
+    "query_count": "cases",
+    "defined_count": "defined",
+    "mean_recall_at_k": "recall",
+    "mean_precision_at_k": "precision",
+    "mrr": "MRR",
+    "mean_ndcg_at_k": "nDCG",
+}
+SHOWN_ROWS = 50
+# Wide rows stand upright: the page is narrow.
+SHOWN: dict[str, Callable[[pa.Table], str]] = {
+    "spaces": lambda rows: markdown_fields(rows, ["space_id"]),
+    "space_inventory": lambda rows: markdown_fields(rows, ["space_id"]),
+    "metric_by_space": lambda rows: markdown_fields(rows, SPACE, MEANS),
+    "metric_by_subgroup": lambda rows: markdown_table(
+        rows,
+        {"subgroup": "subgroup", **MEANS},
+        above=SPACE,
+    ),
+    "migration_audit": lambda rows: markdown_fields(rows, PAIR),
+    "migration_by_query": lambda rows: markdown_table(
+        rows,
+        {
+            "case_id": "case",
+            "top_k_jaccard": "Jaccard",
+            "delta_ndcg_at_k": "Δ nDCG",
+            "delta_reciprocal_rank": "Δ RR",
+            "delta_recall_at_k": "Δ recall",
+        },
+        above=PAIR,
+    ),
+    "ann_recall_by_space": lambda rows: markdown_fields(
+        rows,
+        SPACE,
+        {
+            "query_count": "cases",
+            "defined_count": "defined",
+            "mean_ann_recall_at_k": "ANN recall",
+            "min_ann_recall_at_k": "lowest",
+            "short_cases": "short cases",
+            "mean_nprobe": "nprobe",
+            "mean_ndcg_cost": "nDCG cost",
+        },
+    ),
+    "index_benchmark": lambda rows: markdown_fields(rows, SPACE),
+    "check_results": lambda rows: markdown_table(
+        rows, {"asset": "asset", "check_name": "check", "passed": "passed"}
+    ),
+    "manifest": markdown_table,
+}
+PLOTTED = ("metric_by_space", "ann_recall_by_space", "migration_audit")
+
+
+def shown_table(
+    connection: duckdb.DuckDBPyConnection, name: str, row_count: int
+) -> dict[str, dg.MetadataValue[str] | float]:
+    """Metadata of the table `name`: itself as Markdown, and its measures as plotted numbers.
+
+    Empty for tables that are not shown.
+    """
+    if name not in SHOWN:
+        return {}
+    rows = connection.sql(f"SELECT * FROM {name} LIMIT {SHOWN_ROWS}").to_arrow_table()
+    unseen = f"\n\nand {row_count - SHOWN_ROWS} more rows" if row_count > SHOWN_ROWS else ""
+    return {
+        "table": dg.MetadataValue.md(SHOWN[name](rows) + unseen),
+        **(_numbers(rows) if name in PLOTTED else {}),
+    }
+
+
+def _numbers(table: pa.Table) -> dict[str, float]:
+    """Measures as single numbers, which the UI plots over time: "mrr_at_3 (toy-v1, exact)"."""
+    numbers = {}
+    for row in table.to_pylist():
+        named = ("space_id", "old_space_id", "new_space_id", "index_name")
+        whose = ", ".join(row[name] for name in named if name in row)
+        for column, value in row.items():
+            if isinstance(value, float):
+                measure = column.replace("top_k_", "").removesuffix("_at_k")
+                numbers[f"{measure}_at_{row['k']} ({whose})"] = value
+    return numbers
