@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from rag_assets.canonical.contracts import SpaceContract
 from rag_assets.embeddings.inputs import SHOWN_PROBLEMS
 from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import InputError, Problem, UsageError
@@ -84,40 +85,17 @@ def derive(
     for any other. InputError if a derived vector is zero or out of range. int8 and float16 no
     longer promise unit length.
     """
-    contract = parent.contract
-    derived = replace(
-        contract,
-        space_id=space_id,
-        derived_from=contract.signature,
-        derivation=_TEXTS[type(derivation)],
-    )
-    width = contract.dimension
     if isinstance(derivation, Truncate):
-        width = derivation.dimension
-        _check_truncation(parent, width, matryoshka_dimensions)
-        renormalized = " and made unit length again" if contract.normalized else ""
-        derived = replace(
-            derived, dimension=width, derivation=f"first {width} components{renormalized}"
-        )
-        stored = width * contract.numpy_dtype.itemsize
-    elif isinstance(derivation, Float16):
-        derived = replace(derived, dtype="float32", normalized=False)
-        stored = width * 2
-    else:
-        derived = replace(derived, dtype="float32", normalized=False)
-        stored = width + (4 if derivation.scale == "vector" else 0)
-
+        _check_truncation(parent, derivation.dimension, matryoshka_dimensions)
     scales = None
     if isinstance(derivation, Int8) and derivation.scale == "dimension":
         scales = _document_scales(parent)
-        digest = hashlib.sha256(scales.astype("<f4").tobytes()).hexdigest()
-        text = f"int8 with one scale per dimension, fitted on documents, scales sha256:{digest}"
-        derived = replace(derived, derivation=text)
-    vectors = np.empty((len(parent.vectors), width), derived.numpy_dtype)
+    contract, stored = _derived_contract(parent.contract, derivation, space_id, scales)
+    vectors = np.empty((len(parent.vectors), contract.dimension), contract.numpy_dtype)
     for start in range(0, len(vectors), _BLOCK_ROWS):
         block = parent.vectors[start : start + _BLOCK_ROWS]
         if isinstance(derivation, Truncate):
-            made = _truncated(block[:, :width], contract.normalized)
+            made = _truncated(block[:, : contract.dimension], contract.normalized)
         elif isinstance(derivation, Float16):
             with np.errstate(over="ignore"):
                 made = block.astype(np.float16)
@@ -125,13 +103,29 @@ def derive(
             made = _int8(block, _vector_scales(block) if scales is None else scales)
         vectors[start : start + len(block)] = made
     _check_usable(parent, vectors, space_id)
-    return DerivedSpace(EmbeddedSpace(derived, parent.items, vectors), stored)
+    return DerivedSpace(EmbeddedSpace(contract, parent.items, vectors), stored)
 
 
-_TEXTS: dict[type[Derivation], str] = {
-    Float16: "rounded to float16",
-    Int8: "int8 with one scale per vector",
-}
+def _derived_contract(
+    parent: SpaceContract, derivation: Derivation, space_id: str, scales: np.ndarray | None
+) -> tuple[SpaceContract, int]:
+    """The contract, and the bytes that a vector would take in an index."""
+    contract = replace(parent, space_id=space_id, derived_from=parent.signature)
+    width = parent.dimension
+    if isinstance(derivation, Truncate):
+        width = derivation.dimension
+        unit = " and made unit length again" if parent.normalized else ""
+        text = f"first {width} components{unit}"
+        stored = width * parent.numpy_dtype.itemsize
+        return replace(contract, derivation=text, dimension=width), stored
+    contract = replace(contract, dtype="float32", normalized=False)
+    if isinstance(derivation, Float16):
+        return replace(contract, derivation="rounded to float16"), width * 2
+    if scales is None:
+        return replace(contract, derivation="int8 with one scale per vector"), width + 4
+    digest = hashlib.sha256(scales.astype("<f4").tobytes()).hexdigest()
+    text = f"int8 with one scale per dimension, fitted on documents, scales sha256:{digest}"
+    return replace(contract, derivation=text), width
 
 
 def _check_truncation(parent: EmbeddedSpace, width: int, allowed: Collection[int]) -> None:
