@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rag_assets.canonical.contracts import SpaceContract
 from rag_assets.canonical.corpus import RESULTS, Corpus
 from rag_assets.canonical.files import write_parquet
 from rag_assets.embeddings.space import EmbeddedSpace
@@ -179,6 +180,14 @@ def space_item_rows(space: EmbeddedSpace, space_no: int) -> pa.Table:
     return _with_constants(BASE["space_items"], with_norms, space_no=space_no)
 
 
+@dataclass(frozen=True, slots=True)
+class SpaceStatus:
+    """A space as it was embedded; `reason` says why it was not executed, if it was not."""
+
+    contract: SpaceContract
+    reason: str | None = None
+
+
 MEASURED = (
     "benchmarks",
     "sweep_runs",
@@ -201,22 +210,25 @@ def base_tables(
     reports: Iterable[tuple[str, CheckReport]],
     index_builds: Sequence[IndexBuild] = (),
     measured: Mapping[str, pa.Table] | None = None,
+    spaces: Sequence[SpaceStatus] | None = None,
     manifest: Mapping[str, str],
 ) -> dict[str, BaseTable]:
     """The inputs of the SQL models.
 
-    `reports` pairs an asset's name with a check on it; `measured` holds those of the tables
+    `spaces` tells which spaces were evaluated, all of them if it is absent; `reports` pairs an
+    asset's name with a check on it; `measured` holds those of the tables
     MEASURED that a laboratory run has filled.
     """
-    spaces = [
+    stated = spaces or [SpaceStatus(contract) for contract in corpus.contracts]
+    space_rows = [
         {
-            **asdict(contract),
+            **asdict(space.contract),
             "space_no": number,
-            "contract_signature": contract.signature,
-            "status": "evaluated",
-            "status_reason": None,
+            "contract_signature": space.contract.signature,
+            "status": "not_executed" if space.reason else "evaluated",
+            "status_reason": space.reason,
         }
-        for number, contract in enumerate(corpus.contracts)
+        for number, space in enumerate(stated)
     ]
     numbered_pairs = [
         {
@@ -226,7 +238,11 @@ def base_tables(
         }
         for pair in pairs
     ]
-    indexes = [{"space_no": n, "index_name": EXACT} for n in range(len(corpus.contracts))]
+    indexes = [
+        {"space_no": number, "index_name": EXACT}
+        for number, space in enumerate(stated)
+        if space.reason is None
+    ]
     builds = [
         {**asdict(build), "space_no": corpus.space_no(build.space_id)} for build in index_builds
     ]
@@ -236,9 +252,9 @@ def base_tables(
         if build["status"] == BUILT
     ]
     return {
-        "spaces": _rows("spaces", spaces),
+        "spaces": _rows("spaces", space_rows),
         "items": corpus.items,
-        "space_items": pa.concat_tables(space_items),
+        "space_items": pa.concat_tables([BASE["space_items"].empty_table(), *space_items]),
         "cases": corpus.cases,
         "qrels": corpus.qrels,
         "results": results,

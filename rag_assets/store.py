@@ -46,6 +46,11 @@ class Artifact:
     def name(self) -> str:
         return "/".join(self.asset)
 
+    @property
+    def not_executed(self) -> str | None:
+        """Why this version holds nothing, if it does: what it needs could not be had."""
+        return self.info.get("not_executed")
+
 
 @dataclass(frozen=True, slots=True)
 class Store:

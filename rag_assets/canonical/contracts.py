@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
 import numpy as np
+
+from rag_assets.errors import UsageError
 
 Metric = Literal["cosine", "dot", "euclidean"]
 Dtype = Literal["float32", "float64"]
@@ -65,7 +68,39 @@ class SpaceContract:
 
 CONTRACT_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(SpaceContract))
 FIXTURE_FIELDS = CONTRACT_FIELDS[: CONTRACT_FIELDS.index("dtype") + 1]
+NOT_STATED = frozenset({"space_id", "derivation", "derived_from"})
 UNSIGNED = frozenset({"space_id", "licence", "looked_up_at", "looked_up_on"})
+
+
+STATED_DEFAULTS = {"query_role": "query", "document_role": "document", "dtype": "float32"}
+
+
+def contract_from(space_id: str, stated: Mapping[str, Any]) -> SpaceContract:
+    """A contract as YAML states it. UsageError for a field that is missing, unknown or wrong."""
+    from pydantic import TypeAdapter, ValidationError
+
+    settable = [name for name in CONTRACT_FIELDS if name not in NOT_STATED]
+    for name in stated:
+        if name not in settable:
+            raise UsageError(
+                f"space {space_id}: contract.{name} is unknown; allowed are {', '.join(settable)}"
+            )
+    try:
+        # As JSON: strict then means that 384.0, "384" and true are not integers.
+        contract: SpaceContract = TypeAdapter(SpaceContract).validate_json(
+            json.dumps({**STATED_DEFAULTS, **stated, "space_id": space_id}), strict=True
+        )
+    except ValidationError as error:
+        faults = [f"contract.{fault['loc'][-1]}: {fault['msg']}" for fault in error.errors()]
+        raise UsageError(f"space {space_id}: {'; '.join(faults)}") from None
+    if not 1 <= contract.dimension <= MAX_DIMENSION:
+        raise UsageError(
+            f"space {space_id}: contract.dimension is {contract.dimension}; "
+            f"it must be from 1 to {MAX_DIMENSION}"
+        )
+    if contract.query_role == contract.document_role:
+        raise UsageError(f"space {space_id}: query_role and document_role must differ")
+    return contract
 
 
 def canonical_json(value: object) -> str:

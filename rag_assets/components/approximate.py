@@ -6,7 +6,12 @@ import dagster as dg
 
 from rag_assets.canonical.corpus import digest, digest_table
 from rag_assets.canonical.files import read_corpus
-from rag_assets.components.chain import column_schema, materialized
+from rag_assets.components.chain import (
+    checked_inputs,
+    column_schema,
+    materialized,
+    not_executed,
+)
 from rag_assets.components.checks import CONTRACT_VALIDATION, built_on, guarded
 from rag_assets.components.suite import (
     CANONICAL,
@@ -53,6 +58,14 @@ def approximate_index_asset(
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run_id)
             embeddings = guarded(artifacts, embeddings_path(space_id), CONTRACT_VALIDATION)
+            if embeddings.not_executed:
+                return not_executed(
+                    artifacts,
+                    index_path(space_id, name),
+                    embeddings.not_executed,
+                    (embeddings,),
+                    code,
+                )
             content = digest(code, embeddings.version, str(parameters(declared.spec)))
             space = read_embeddings(embeddings.folder)
             artifact = artifacts.write(
@@ -108,13 +121,15 @@ def approximate_results_asset(
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run_id)
-            canonical = guarded(artifacts, CANONICAL, CONTRACT_VALIDATION)
-            embeddings = guarded(artifacts, embeddings_path(space_id), CONTRACT_VALIDATION)
+            canonical, embeddings = checked_inputs(artifacts, space_id)
             exact_index = artifacts.read(index_path(space_id))
             stored = artifacts.read(index_path(space_id, name))
-            built_on(embeddings, canonical)
             built_on(exact_index, embeddings)
             built_on(stored, embeddings)
+            inputs = (canonical, embeddings, stored)
+            path = results_path(space_id, name)
+            if stored.not_executed:
+                return not_executed(artifacts, path, stored.not_executed, inputs, code)
             corpus = read_corpus(canonical.folder)
             space = read_embeddings(embeddings.folder)
             build = read_index_build(stored.folder)
@@ -132,10 +147,10 @@ def approximate_results_asset(
                 found = SpaceResults.none()
             content = digest(digest_table(found.results), digest_table(found.searches))
             artifact = artifacts.write(
-                results_path(space_id, name),
+                path,
                 digest(code, canonical.version, stored.version, content),
                 lambda folder: write_results(found, folder),
-                inputs=(canonical, embeddings, stored),
+                inputs=inputs,
             )
             return materialized(
                 artifact,

@@ -21,13 +21,14 @@ from rag_assets.components.suite import (
     index_path,
     results_path,
 )
+from rag_assets.embeddings.cache import EmbeddingCache
 from rag_assets.embeddings.files import embeddings_digest, read_embeddings, write_embeddings
-from rag_assets.embeddings.space import declared_embeddings
+from rag_assets.embeddings.plans import SpacePlan, make_space
 from rag_assets.errors import InputError, Problem
 from rag_assets.evaluation import space_results, vector_norms, write_results
 from rag_assets.indexes.exact import ExactIndex
-from rag_assets.project import source_version
-from rag_assets.store import Artifact
+from rag_assets.project import project_root, source_version
+from rag_assets.store import Artifact, AssetPath, Store
 from rag_assets.warehouse.base import BASE
 
 PREVIEW_ROWS = 10
@@ -78,13 +79,15 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
     return canonical_items
 
 
-def embeddings_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
+def embeddings_asset(suite: Suite, plan: SpacePlan) -> dg.AssetsDefinition:
     """The vectors of one space with what they embed."""
     code = source_version("canonical", "embeddings")
+    space_id = plan.space_id
+    parents = [suite.key(*embeddings_path(plan.parent))] if plan.parent is not None else []
 
     @dg.asset(
         key=suite.key(*embeddings_path(space_id)),
-        deps=[suite.key(*CANONICAL)],
+        deps=[suite.key(*CANONICAL), *parents],
         group_name=asset_group(suite.name, space_id),
         description=f"Vectors of every item in the space `{space_id}`, with the id, role, rights "
         "and content hash of what each one embeds. A memory-mapped .npy beside a Parquet table.",
@@ -99,13 +102,32 @@ def embeddings_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run_id)
             canonical = guarded(artifacts, CANONICAL, CONTRACT_VALIDATION)
-            space = declared_embeddings(read_corpus(canonical.folder), space_id)
+            parent = None
+            if plan.parent is not None:
+                parent = guarded(artifacts, embeddings_path(plan.parent), CONTRACT_VALIDATION)
+                built_on(parent, canonical)
+            executed_parent = parent is not None and parent.not_executed is None
+            made = make_space(
+                plan,
+                read_corpus(canonical.folder),
+                root=project_root(),
+                cache=EmbeddingCache(store.warehouse / "embedding_cache"),
+                parent=read_embeddings(parent.folder) if parent and executed_parent else None,
+                parent_reason=parent.not_executed if parent else None,
+                progress=lambda done, count: context.log.info(f"embedded {done} of {count}"),
+            )
+            inputs = (canonical, *([parent] if parent else []))
+            space = made.space
+            if space is None:
+                return not_executed(
+                    artifacts, embeddings_path(space_id), str(made.reason), inputs, code
+                )
             content = embeddings_digest(space)
             artifact = artifacts.write(
                 embeddings_path(space_id),
                 digest(code, canonical.version, content),
                 lambda folder: write_embeddings(space, folder),
-                inputs=(canonical,),
+                inputs=inputs,
             )
             norms = vector_norms(space.vectors)
             contract = space.contract
@@ -121,6 +143,7 @@ def embeddings_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
                 raw_vector_bytes=int(space.vectors.nbytes),
                 norm_min=float(norms.min()),
                 norm_max=float(norms.max()),
+                **made.facts,
                 **_notice(suite),
             )
 
@@ -148,6 +171,10 @@ def exact_index_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run_id)
             embeddings = guarded(artifacts, embeddings_path(space_id), CONTRACT_VALIDATION)
+            if embeddings.not_executed:
+                return not_executed(
+                    artifacts, index_path(space_id), embeddings.not_executed, (embeddings,), code
+                )
             space = read_embeddings(embeddings.folder)
             index = ExactIndex.build(space)
             content = digest(code, embeddings.version)
@@ -186,21 +213,23 @@ def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run_id)
-            canonical = guarded(artifacts, CANONICAL, CONTRACT_VALIDATION)
-            embeddings = guarded(artifacts, embeddings_path(space_id), CONTRACT_VALIDATION)
+            canonical, embeddings = checked_inputs(artifacts, space_id)
             stored_index = artifacts.read(index_path(space_id))
-            built_on(embeddings, canonical)
             built_on(stored_index, embeddings)
+            inputs = (canonical, embeddings, stored_index)
+            path = results_path(space_id)
+            if embeddings.not_executed:
+                return not_executed(artifacts, path, embeddings.not_executed, inputs, code)
             corpus = read_corpus(canonical.folder)
             space = read_embeddings(embeddings.folder)
             index = ExactIndex.load(stored_index.folder, space)
             found = space_results(space, index, corpus, suite.ks, suite.pairs)
             content = digest(digest_table(found.results), digest_table(found.searches))
             artifact = artifacts.write(
-                results_path(space_id),
+                path,
                 digest(code, canonical.version, stored_index.version, content),
                 lambda folder: write_results(found, folder),
-                inputs=(canonical, embeddings, stored_index),
+                inputs=inputs,
             )
             return materialized(
                 artifact,
@@ -212,6 +241,25 @@ def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
             )
 
     return results
+
+
+def checked_inputs(store: Store, space_id: str) -> tuple[Artifact, Artifact]:
+    """The canonical items and a space's embeddings, both checked and belonging together."""
+    canonical = guarded(store, CANONICAL, CONTRACT_VALIDATION)
+    embeddings = guarded(store, embeddings_path(space_id), CONTRACT_VALIDATION)
+    built_on(embeddings, canonical)
+    return canonical, embeddings
+
+
+def not_executed(
+    store: Store, asset: AssetPath, reason: str, inputs: tuple[Artifact, ...], code: str
+) -> dg.MaterializeResult[None]:
+    """An empty version that says why: the chain goes on without this space."""
+    content = digest(code, "not executed", reason, *(artifact.version for artifact in inputs))
+    artifact = store.write(
+        asset, content, lambda folder: None, inputs=inputs, info={"not_executed": reason}
+    )
+    return materialized(artifact, content, rows=0, status="not_executed", status_reason=reason)
 
 
 def _declared_spaces_only(suite: Suite, corpus: Corpus) -> None:

@@ -21,6 +21,7 @@ from rag_assets.embeddings.files import read_embeddings
 from rag_assets.errors import StoreError
 from rag_assets.evaluation import RESULTS_FILE, check_scoped_results
 from rag_assets.indexes.builds import read_index_build
+from rag_assets.quality.execution import check_execution
 from rag_assets.quality.report import CheckReport
 from rag_assets.quality.suites import check_canonical_items, check_embeddings
 from rag_assets.quality.training import check_index_training
@@ -155,7 +156,11 @@ def _check(
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run.run_id)
             artifact = artifacts.read(asset)
-            report = validate(suite, artifacts, artifact)
+            if artifact.not_executed:
+                shown = f"{suite.name}/{artifact.name}"
+                report = check_execution(check_name, shown, artifact.not_executed)
+            else:
+                report = validate(suite, artifacts, artifact)
             artifacts.write_check(artifact, report)
             yield check_result(suite, asset, report)
 

@@ -10,8 +10,13 @@ import dagster as dg
 
 from rag_assets.canonical.corpus import digest, digest_table
 from rag_assets.canonical.files import read_corpus
-from rag_assets.components.chain import column_schema, materialized
-from rag_assets.components.checks import CONTRACT_VALIDATION, built_on, guarded
+from rag_assets.components.chain import (
+    checked_inputs,
+    column_schema,
+    materialized,
+    not_executed,
+)
+from rag_assets.components.checks import built_on
 from rag_assets.components.markdown import markdown_table
 from rag_assets.components.suite import (
     CANONICAL,
@@ -42,7 +47,6 @@ from rag_assets.laboratory.records import (
 from rag_assets.laboratory.sweep_runs import run_sweep
 from rag_assets.project import source_version
 from rag_assets.provenance import usable_cores
-from rag_assets.store import Artifact, Store
 from rag_assets.warehouse.base import BASE
 
 
@@ -72,7 +76,12 @@ def index_benchmark_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run_id)
-            canonical, embeddings = _checked_inputs(artifacts, space_id)
+            canonical, embeddings = checked_inputs(artifacts, space_id)
+            inputs = (canonical, embeddings)
+            if embeddings.not_executed:
+                return not_executed(
+                    artifacts, benchmark_path(space_id), embeddings.not_executed, inputs, code
+                )
             corpus, space = read_corpus(canonical.folder), read_embeddings(embeddings.folder)
             exact = artifacts.read(index_path(space_id))
             built_on(exact, embeddings)
@@ -95,7 +104,7 @@ def index_benchmark_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
                 benchmark_path(space_id),
                 digest(code, canonical.version, embeddings.version, content),
                 lambda folder: write_tables({"benchmarks": table}, folder),
-                inputs=(canonical, embeddings),
+                inputs=inputs,
             )
             shown = table.select(
                 [
@@ -150,7 +159,12 @@ def sweep_asset(suite: Suite, declared: DeclaredSweep) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run_id)
-            canonical, embeddings = _checked_inputs(artifacts, space_id)
+            canonical, embeddings = checked_inputs(artifacts, space_id)
+            inputs = (canonical, embeddings)
+            if embeddings.not_executed:
+                return not_executed(
+                    artifacts, sweep_path(declared), embeddings.not_executed, inputs, code
+                )
             corpus, space = read_corpus(canonical.folder), read_embeddings(embeddings.folder)
             plans = store.warehouse / "plans" / suite.name
             version = digest(canonical.version, embeddings.version)
@@ -182,7 +196,7 @@ def sweep_asset(suite: Suite, declared: DeclaredSweep) -> dg.AssetsDefinition:
                 sweep_path(declared),
                 digest(code, canonical.version, embeddings.version, content),
                 write_files,
-                inputs=(canonical, embeddings),
+                inputs=inputs,
             )
             image = base64.b64encode(picture.png).decode("ascii")
             values = record.tables["sweep_values"].drop_columns(
@@ -205,14 +219,6 @@ def sweep_asset(suite: Suite, declared: DeclaredSweep) -> dg.AssetsDefinition:
             )
 
     return sweep_results
-
-
-def _checked_inputs(store: Store, space_id: str) -> tuple[Artifact, Artifact]:
-    """The canonical items and the space's embeddings, both checked and belonging together."""
-    canonical = guarded(store, CANONICAL, CONTRACT_VALIDATION)
-    embeddings = guarded(store, embeddings_path(space_id), CONTRACT_VALIDATION)
-    built_on(embeddings, canonical)
-    return canonical, embeddings
 
 
 def _known(numbers: Mapping[str, float | None]) -> dict[str, float]:

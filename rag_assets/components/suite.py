@@ -11,6 +11,7 @@ from pathlib import Path
 import dagster as dg
 
 from rag_assets.canonical.corpus import Corpus
+from rag_assets.embeddings.plans import SpacePlan
 from rag_assets.errors import RagAssetsError
 from rag_assets.evaluation import EXACT, AuditedPair
 from rag_assets.indexes.specs import IndexSpec
@@ -22,12 +23,13 @@ from rag_assets.store import AssetPath, Store
 @dataclass(frozen=True)
 class Source:
     """Where a suite's corpus comes from. `shown` names it to people; `judged`: every case must
-    have a judgement."""
+    have a judgement; `holds_contracts`: spaces and their vectors come with it."""
 
     shown: str
     kind: str
     read: Callable[[], Corpus]
     judged: bool = True
+    holds_contracts: bool = True
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Suite:
 
     name: str
     source: Source
-    space_ids: tuple[str, ...]
+    spaces: tuple[SpacePlan, ...]
     ks: tuple[int, ...]
     pairs: tuple[AuditedPair, ...]
     owners: tuple[str, ...]
@@ -70,6 +72,10 @@ class Suite:
     @property
     def job_name(self) -> str:
         return f"evaluate_{asset_group(self.name)}"
+
+    @property
+    def space_ids(self) -> tuple[str, ...]:
+        return tuple(space.space_id for space in self.spaces)
 
     def indexes_of(self, space_id: str) -> tuple[DeclaredIndex, ...]:
         return tuple(index for index in self.indexes if space_id in index.space_ids)

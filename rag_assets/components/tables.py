@@ -10,6 +10,7 @@ import dagster as dg
 import duckdb
 import pyarrow as pa
 
+from rag_assets.canonical.contracts import canonical_json
 from rag_assets.canonical.corpus import Corpus, digest
 from rag_assets.canonical.files import read_corpus
 from rag_assets.components.checks import (
@@ -26,6 +27,7 @@ from rag_assets.components.markdown import column_meanings, markdown_header
 from rag_assets.components.shown_tables import shown_table
 from rag_assets.components.suite import (
     CANONICAL,
+    DeclaredIndex,
     StoreResource,
     Suite,
     asset_group,
@@ -41,11 +43,13 @@ from rag_assets.evaluation import (
     EXACT,
     RESULTS_FILE,
     SEARCHES_FILE,
+    SpaceStatus,
     base_tables,
     build_checked,
     space_item_rows,
 )
-from rag_assets.indexes.builds import read_index_build
+from rag_assets.indexes.builds import NOT_EXECUTED, IndexBuild, read_index_build
+from rag_assets.indexes.specs import parameters
 from rag_assets.laboratory.defaults import default_decisions, default_index
 from rag_assets.laboratory.evidence import judge_indexes
 from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows, read_tables, rows_of
@@ -175,6 +179,20 @@ def _promotion(suite: Suite, connection: duckdb.DuckDBPyConnection) -> dict[str,
     return {"promotion": promotion_rows(promotions, space_nos)}
 
 
+def _index_build(space_id: str, index: DeclaredIndex, stored: Artifact) -> IndexBuild:
+    if stored.not_executed is None:
+        return read_index_build(stored.folder)
+    return IndexBuild(
+        space_id,
+        index.name,
+        index.spec.kind,
+        canonical_json(parameters(index.spec)),
+        index.spec.seed,
+        NOT_EXECUTED,
+        stored.not_executed,
+    )
+
+
 def _measured(
     suite: Suite, store: Store, corpus: Corpus, embeddings: Mapping[str, Artifact]
 ) -> dict[str, pa.Table]:
@@ -184,12 +202,16 @@ def _measured(
         if suite.indexes_of(space_id):
             times = store.read(benchmark_path(space_id))
             built_on(times, embeddings[space_id])
+            if times.not_executed:
+                continue
             parts.setdefault("benchmarks", []).append(
                 read_tables(times.folder, ["benchmarks"])["benchmarks"]
             )
     for sweep in suite.sweeps:
         found = store.read(sweep_path(sweep))
         built_on(found, embeddings[sweep.space_id])
+        if found.not_executed:
+            continue
         for name, table in read_tables(found.folder, SWEEP_TABLES).items():
             parts.setdefault(name, []).append(table)
     tables = {name: pa.concat_tables(found) for name, found in parts.items()}
@@ -216,6 +238,7 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
     canonical = guarded(store, CANONICAL, CONTRACT_VALIDATION)
     corpus = read_corpus(canonical.folder)
     space_items = []
+    spaces = []
     results = []
     builds = []
     embedded = {}
@@ -225,21 +248,28 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
         built_on(embeddings, canonical)
         embedded[space_id] = embeddings
         checked.append((embeddings, CONTRACT_VALIDATION))
-        space = read_embeddings(embeddings.folder)
-        space_items.append(space_item_rows(space, corpus.space_no(space_id)))
+        if embeddings.not_executed:
+            contract = corpus.contract(space_id)
+            spaces.append(SpaceStatus(contract, embeddings.not_executed))
+        else:
+            space = read_embeddings(embeddings.folder)
+            spaces.append(SpaceStatus(space.contract))
+            space_items.append(space_item_rows(space, corpus.space_no(space_id)))
         for name in (EXACT, *(index.name for index in suite.indexes_of(space_id))):
             found = guarded(store, results_path(space_id, name), RESULT_VALIDATION)
             built_on(found, canonical)
             built_on(found, embeddings)
-            results.append(found)
+            if not found.not_executed:
+                results.append(found)
             checked.append((found, RESULT_VALIDATION))
         for index in suite.indexes_of(space_id):
             stored = store.read(index_path(space_id, index.name))
             built_on(stored, embeddings)
-            builds.append(read_index_build(stored.folder))
+            builds.append(_index_build(space_id, index, stored))
             checked.append((stored, INDEX_TRAINING))
     return base_tables(
         corpus,
+        spaces=spaces,
         space_items=space_items,
         results=[found.folder / RESULTS_FILE for found in results],
         searches=[found.folder / SEARCHES_FILE for found in results],
@@ -276,8 +306,6 @@ def _manifest(
         "ranking": "score descending on a grid of 2^-30 of the largest attainable score, "
         "then item id ascending",
     }
-    for contract in corpus.contracts:
-        facts[f"contract_signature {contract.space_id}"] = contract.signature
     for artifact, _ in checked:
         facts[f"version {artifact.name}"] = artifact.version
     return manifest(project_root(), facts)

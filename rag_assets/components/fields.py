@@ -1,0 +1,229 @@
+"""The fields of a suite's YAML, and the plain, checked descriptions that they become."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import dagster as dg
+from pydantic import Field, StrictInt
+
+from rag_assets.canonical.contracts import SpaceContract, canonical_json, contract_from
+from rag_assets.components.suite import DeclaredIndex, DeclaredSweep
+from rag_assets.embeddings.derive import derivation_of
+from rag_assets.embeddings.plans import SpacePlan
+from rag_assets.embeddings.providers import provider_config
+from rag_assets.errors import UsageError
+from rag_assets.evaluation import EXACT
+from rag_assets.indexes.specs import spec_from
+from rag_assets.laboratory.promotion import Thresholds
+from rag_assets.laboratory.sweeps import Claim, Need, StopRule, Sweep
+
+_THRESHOLDS = Thresholds()
+
+
+class DeriveFields(dg.Model, dg.Resolvable):
+    """A space made from another one, so that an audit can change one thing at a time."""
+
+    parent: str = Field(description="Id of a space declared before this one.")
+    truncate: int | None = Field(default=None, description="Keep so many first components.")
+    float16: bool | None = None
+    int8: Literal["vector", "dimension"] | None = None
+
+
+class Space(dg.Model, dg.Resolvable):
+    """One embedding space of the suite."""
+
+    space_id: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="The space's id in the source: letters, digits, '.', '_' and '-', because it "
+        "names assets and folders.",
+    )
+    contract: Mapping[str, Any] | None = Field(
+        default=None,
+        description="provider, model, revision (immutable; `fitted` for lsa), dimension, metric, "
+        "normalized; optional dtype, query_role, document_role, query_prompt, document_prompt, "
+        "pooling, truncation, max_input_tokens, licence, looked_up_at, looked_up_on. Left out "
+        "where the source holds contracts, as a fixture does.",
+    )
+    vectors: Mapping[str, Any] | None = Field(
+        default=None,
+        description="Where the vectors come from: `provider` is precomputed, lsa, "
+        "sentence_transformers or openai_compatible, with the settings of that provider.",
+    )
+    derive: DeriveFields | None = Field(
+        default=None, description="Make the vectors from those of another space."
+    )
+    matryoshka_dimensions: Sequence[int] = Field(
+        default=(), description="Dimensions that the model was trained to be cut to."
+    )
+
+
+class Index(dg.Model, dg.Resolvable):
+    """An approximate index beside the exact one."""
+
+    kind: Literal["ivf_pq", "ivf_flat", "ivf_rabitq", "hnsw"]
+    name: str | None = Field(default=None, description="Name in the tables; its kind if left out.")
+    spaces: Sequence[str] | None = Field(
+        default=None, description="Ids of the spaces that get it; all if left out."
+    )
+    parameters: Mapping[str, Any] = Field(
+        default_factory=dict,
+        description="The field's names: n_clusters, nprobe, n_subvectors, n_bits, n_iters, seed, "
+        "opq, refine, policy; for hnsw m, ef_construction, ef_search, seed, policy.",
+    )
+
+
+class StopRuleFields(dg.Model, dg.Resolvable):
+    """When the walk through a sweep's values ends."""
+
+    min_recall_gain: float = Field(description="Stop where mean recall rises by less.")
+    max_p95_growth: float = Field(description="Stop where p95 grows by more; 0.5 is 50%.")
+
+
+class NeedFields(dg.Model, dg.Resolvable):
+    """A use of the index and its bounds."""
+
+    name: str
+    p95_ms: float
+    min_recall: float
+
+
+class SweepFields(dg.Model, dg.Resolvable):
+    """An experiment on one parameter of one declared index, fixed before its first run."""
+
+    name: str
+    space: str
+    index: str = Field(description="Name of a declared index: what stays fixed is taken from it.")
+    vary: Mapping[str, Sequence[Any]] = Field(description="Exactly one parameter and its values.")
+    seeds: Sequence[StrictInt] = Field(description="At least three.")
+    k: int = 10
+    stop_rule: StopRuleFields
+    min_mean_recall: float = Field(
+        description="The claim: mean ANN Recall@k of at least this is reached before the stop."
+    )
+    needs: Sequence[NeedFields] = ()
+    query_sample: int | None = Field(
+        default=None, description="How many queries, drawn at random; all if left out."
+    )
+    sample_seed: int = 0
+
+
+class PromotionFields(dg.Model, dg.Resolvable):
+    """What an approximate index must show before it may become a default."""
+
+    min_recall: float = _THRESHOLDS.min_recall
+    min_latency_gain: float = _THRESHOLDS.min_latency_gain
+    min_memory_gain: float = _THRESHOLDS.min_memory_gain
+    max_judgement_loss: float = _THRESHOLDS.max_judgement_loss
+
+
+class Audit(dg.Model, dg.Resolvable):
+    """A migration from an old to a new space, to be audited."""
+
+    old: str
+    new: str
+
+
+class DailySchedule(dg.Model, dg.Resolvable):
+    """When the suite is evaluated again."""
+
+    cron: str = "0 5 * * *"
+    timezone: str = "UTC"
+    enabled: bool = Field(default=False, description="Whether the schedule starts switched on.")
+
+
+def space_plans(spaces: Sequence[Space], *, source_holds_contracts: bool) -> tuple[SpacePlan, ...]:
+    """UsageError for a space without vectors, with two sources of them, or an unknown parent."""
+    plans: dict[str, SpacePlan] = {}
+    for space in spaces:
+        where = f"space {space.space_id}"
+        if space.derive is not None:
+            if space.contract is not None or space.vectors is not None:
+                raise UsageError(f"{where}: a derived space has no contract or vectors of its own")
+            if space.derive.parent not in plans:
+                raise UsageError(
+                    f"{where}: its parent {space.derive.parent!r} is not declared before it"
+                )
+            settings = space.derive.model_dump(exclude={"parent"}, exclude_none=True)
+            parent = next(other for other in spaces if other.space_id == space.derive.parent)
+            plan = SpacePlan(
+                space.space_id,
+                _derived_contract(space.space_id, plans[space.derive.parent].contract, settings),
+                parent=space.derive.parent,
+                derivation=derivation_of(settings),
+                matryoshka_dimensions=tuple(parent.matryoshka_dimensions),
+            )
+        elif source_holds_contracts:
+            if space.contract is not None or space.vectors is not None:
+                raise UsageError(f"{where}: contract and vectors come from the source itself")
+            plan = SpacePlan(space.space_id)
+        elif space.contract is None or space.vectors is None:
+            raise UsageError(f"{where}: state its contract and where its vectors come from")
+        else:
+            contract = contract_from(space.space_id, space.contract)
+            plan = SpacePlan(space.space_id, contract, provider_config(space.vectors))
+        plans[space.space_id] = plan
+    return tuple(plans.values())
+
+
+def _derived_contract(
+    space_id: str, parent: SpaceContract | None, settings: Mapping[str, Any]
+) -> SpaceContract | None:
+    """The contract until the vectors are made, which completes it."""
+    if parent is None:
+        return None
+    return replace(parent, space_id=space_id, derivation=canonical_json(dict(settings)))
+
+
+def declared_indexes(
+    declared: Sequence[Index], space_ids: tuple[str, ...]
+) -> tuple[DeclaredIndex, ...]:
+    """UsageError for a name that is taken, an unknown space or parameters that make no sense."""
+    taken: set[tuple[str, str]] = {(space_id, EXACT) for space_id in space_ids}
+    indexes = []
+    for index in declared:
+        name = index.name or index.kind
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise UsageError(f"index name {name!r}: use lower-case letters, digits and '_'")
+        for space_id in index.spaces or space_ids:
+            if space_id not in space_ids:
+                raise UsageError(f"index {name}: unknown space {space_id!r}")
+            if (space_id, name) in taken:
+                raise UsageError(f"index {name}: the space {space_id!r} has an index of that name")
+            taken.add((space_id, name))
+        spec = spec_from(index.kind, index.parameters)
+        indexes.append(DeclaredIndex(name, spec, tuple(index.spaces or space_ids)))
+    return tuple(indexes)
+
+
+def declared_sweeps(
+    declared: Sequence[SweepFields], indexes: tuple[DeclaredIndex, ...]
+) -> tuple[DeclaredSweep, ...]:
+    """UsageError for an index that the space does not have, or a sweep that is no experiment."""
+    sweeps = []
+    for fields in declared:
+        matching = [i for i in indexes if i.name == fields.index and fields.space in i.space_ids]
+        if not matching:
+            raise UsageError(
+                f"sweep {fields.name}: the space {fields.space!r} has no index {fields.index!r}"
+            )
+        sweep = Sweep(
+            name=fields.name,
+            index=matching[0].spec,
+            vary=fields.vary,
+            seeds=fields.seeds,
+            k=fields.k,
+            stop_rule=StopRule(**fields.stop_rule.model_dump()),
+            claim=Claim(fields.min_mean_recall),
+            needs=[Need(**need.model_dump()) for need in fields.needs],
+            query_sample=fields.query_sample,
+            sample_seed=fields.sample_seed,
+        )
+        sweeps.append(DeclaredSweep(fields.space, fields.index, sweep))
+    names = [sweep.sweep.name for sweep in sweeps]
+    if len(set(names)) != len(names):
+        raise UsageError("two sweeps have the same name")
+    return tuple(sweeps)
