@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -29,14 +30,11 @@ def check_mechanical_gates(audit: pa.Table | pd.DataFrame, pair_count: int) -> C
     """
     if isinstance(audit, pd.DataFrame):
         audit = pa.Table.from_pandas(audit, preserve_index=False)
-    rows = audit.to_pylist()
-    pairs = [f"{row['old_space_id']} -> {row['new_space_id']}" for row in rows]
-    names = [
-        f"{pair} ({row['index_name']}, k={row['k']})" for pair, row in zip(pairs, rows, strict=True)
-    ]
+    audited = audit.to_pylist()
+    rows = [row for row in audited if not _unknown(row)]
+    names, all_names = _names(rows), _names(audited)
     data = pd.DataFrame(
         {
-            "pair": pa.array(pairs, pa.string()).to_pandas(),
             **{
                 column: pd.Series([row[column] for row in rows], dtype=object)
                 for column in (
@@ -56,14 +54,29 @@ def check_mechanical_gates(audit: pa.Table | pd.DataFrame, pair_count: int) -> C
             ),
         }
     )
+    pairs = pd.DataFrame(
+        {
+            "pair": pa.array(map(_pair, audited), pa.string()).to_pandas(),
+            "gates": pa.array(
+                ["not_executed" if _unknown(row) else "evaluated" for row in audited], pa.string()
+            ).to_pandas(),
+            "reason": pa.array(
+                [row.get("status_reason") or "" for row in audited], pa.string()
+            ).to_pandas(),
+        }
+    )
     # One pair has a row per index and k, all with the same ids.
-    by_pair = dict(zip(pairs, rows, strict=True)).values()
-    frame = Frame("migration_audit", data, lambda row: names[row], _rules(pair_count))
+    by_pair = {_pair(row): row for row in rows}.values()
+    frames = (
+        Frame("audited pairs", pairs, lambda row: all_names[row], _pair_rules(pair_count)),
+        Frame("migration_audit", data, lambda row: names[row], _gate_rules()),
+    )
     return validate(
         "mechanical_gates",
-        (frame,),
+        frames,
         {
-            "audited_pairs": float(len(by_pair)),
+            "audited_pairs": float(len({_pair(row) for row in audited})),
+            "pairs_not_executed": float(len({_pair(row) for row in audited if _unknown(row)})),
             "pairs_failing": float(
                 sum(row["mechanical_gates_pass"] is not True for row in by_pair)
             ),
@@ -75,7 +88,20 @@ def check_mechanical_gates(audit: pa.Table | pd.DataFrame, pair_count: int) -> C
     )
 
 
-def _rules(pair_count: int) -> tuple[Rule, ...]:
+def _unknown(row: Mapping[str, Any]) -> bool:
+    """Whether gates could not be evaluated, because a space was not executed."""
+    return row.get("status") == "not_executed" and row["inventory_match"] is None
+
+
+def _pair(row: Mapping[str, Any]) -> str:
+    return f"{row['old_space_id']} -> {row['new_space_id']}"
+
+
+def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [f"{_pair(row)} ({row['index_name']}, k={row['k']})" for row in rows]
+
+
+def _pair_rules(pair_count: int) -> tuple[Rule, ...]:
     return (
         row_count(f"Every declared pair is audited; {_RERUN}.", min_value=pair_count),
         Rule(
@@ -83,6 +109,19 @@ def _rules(pair_count: int) -> tuple[Rule, ...]:
             {"column": "pair", "min_value": pair_count, "max_value": pair_count},
             f"Every declared pair is audited, and no other; {_RERUN}.",
         ),
+        in_set(
+            "gates",
+            ["evaluated"],
+            "Gates need both spaces; provide what the reason names and materialize the suite"
+            " again. What was not executed has neither passed nor failed.",
+            severity="warn",
+            evidence=("reason",),
+        ),
+    )
+
+
+def _gate_rules() -> tuple[Rule, ...]:
+    return (
         not_null(
             "vectors_directly_comparable",
             f"The audit states whether the two spaces share a contract; {_RERUN}.",

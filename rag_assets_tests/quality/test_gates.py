@@ -97,3 +97,21 @@ def test_every_declared_pair_must_be_audited() -> None:
     nothing = check_mechanical_gates(audit().iloc[:0], 1)
     assert not nothing.passed
     assert check_mechanical_gates(audit().iloc[:0], 0).passed
+
+
+def test_a_pair_with_a_space_that_was_not_executed_warns_and_neither_passes_nor_fails() -> None:
+    found = audit(
+        status="not_executed",
+        status_reason="v2: no key",
+        inventory_match=None,
+        canonical_match=None,
+        mechanical_gates_pass=False,
+    )
+    report = check_mechanical_gates(found, 1)
+    assert set(bad(report)) == {("audited pairs", "gates", "column_values_to_be_in_set")}
+    assert (report.passed, report.severity, report.blocks) == (False, "warn", False)
+    assert "v2: no key" in report.outcomes[2].observed
+
+
+def test_gates_that_an_executed_pair_does_not_state_block() -> None:
+    assert check_mechanical_gates(audit(status="evaluated", inventory_match=None), 1).blocks
