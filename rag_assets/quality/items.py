@@ -34,16 +34,27 @@ from rag_assets.quality.validation import (
     validate,
 )
 
+FIXTURE_GRADES = (1, 3)
 _REWRITE = "run the loader again, and if the rule still fails, mend the source"
 
 
-def check_canonical_items(corpus: Corpus, *, judgements_required: bool = True) -> CheckReport:
+def check_canonical_items(
+    corpus: Corpus,
+    *,
+    judgements_required: bool = True,
+    grades: tuple[int, int] = FIXTURE_GRADES,
+) -> CheckReport:
     """Blocking check `contract_validation` of a corpus: items, cases and judgements.
 
-    `judgements_required`: every case must have a judgement (fixtures promise it).
+    `judgements_required`: every case must have a judgement (fixtures promise it). `grades`: the
+    lowest and highest that the source may give (fixtures: 1 to 3; others: all that have a gain).
     """
     judged = _judgement_counts(corpus)
-    frames = (_items(corpus), _cases(corpus, judged, judgements_required), _judgements(corpus))
+    frames = (
+        _items(corpus),
+        _cases(corpus, judged, judgements_required),
+        _judgements(corpus, *grades),
+    )
     return validate(
         "contract_validation",
         frames,
@@ -194,7 +205,7 @@ def _cases(corpus: Corpus, judged: np.ndarray, judgements_required: bool) -> Fra
     return Frame("cases", data, labels(cases["case_id"]), tuple(rules))
 
 
-def _judgements(corpus: Corpus) -> Frame:
+def _judgements(corpus: Corpus, lowest: int, highest: int) -> Frame:
     qrels, cases, items = corpus.qrels, corpus.cases, corpus.items
     case_rows = rows_at(
         row_of_number(integers(cases["case_no"]), len(cases)), integers(qrels["case_no"])
@@ -222,7 +233,12 @@ def _judgements(corpus: Corpus) -> Frame:
         not_null("item_id", f"A judgement is about an item that exists; {_REWRITE}."),
         unique(["case_id", "item_id"], f"A document has one grade per case; {_REWRITE}."),
         not_null("grade", f"A judgement has a grade; {_REWRITE}."),
-        in_set("grade", [1, 2, 3], "Grades are 1, 2 or 3; correct the judgement."),
+        between(
+            "grade",
+            f"Grades are integers from {lowest} to {highest}; correct the judgement.",
+            min_value=lowest,
+            max_value=highest,
+        ),
         in_set(
             "role",
             sorted({c.document_role for c in corpus.contracts}),

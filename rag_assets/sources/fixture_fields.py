@@ -26,7 +26,7 @@ MIN_GRADE, MAX_GRADE = 1, 3
 NORM_TOLERANCE = 1e-6
 
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}  # Unicode: controls, formats, separators
-_CONTROL_IN_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
+CONTROL_IN_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
 _CONTROL_IN_TOKEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -180,7 +180,7 @@ def check_text(value: object, spot: Spot) -> str | None:
     if _is_blank(text):
         spot.refuse("blank_text", excerpt(value), "a text has visible characters")
         return None
-    if control := _CONTROL_IN_TEXT.search(text):
+    if control := CONTROL_IN_TEXT.search(text):
         remedy = "tab and line ends are the only control characters allowed in a text"
         spot.refuse("control_character", _name(control.group()), remedy)
         return None
