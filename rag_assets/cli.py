@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +32,33 @@ class _Refused(click.ClickException):
         self.lines = lines
 
 
+@contextmanager
+def _in_plain_words() -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise _Refused(error.lines()) from None
+    except RagAssetsError as error:
+        raise _Refused([str(error)]) from None
+    except BrokenPipeError:
+        # What is still buffered has no reader: the interpreter must not try again on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(READER_GONE) from None
+    except OSError as error:
+        place = [] if error.filename is None else [os.fspath(error.filename)]
+        raise _Refused([": ".join([*place, error.strerror or str(error)])]) from None
+
+
 class _Commands(click.Group):
     """Turns every error meant for a user into one line per problem, without a traceback."""
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _in_plain_words():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _in_plain_words():
             return super().invoke(ctx)
-        except InputError as error:
-            raise _Refused(error.lines()) from None
-        except RagAssetsError as error:
-            raise _Refused([str(error)]) from None
-        except BrokenPipeError:
-            _discard_output()
-            ctx.exit(READER_GONE)
-        except OSError as error:
-            place = [] if error.filename is None else [os.fspath(error.filename)]
-            raise _Refused([": ".join([*place, error.strerror or str(error)])]) from None
 
     def main(self, *args: Any, **extra: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):
@@ -76,11 +88,6 @@ def _say_error(text: str) -> None:
     # A path's bytes that were no text in this locale are shown as the UTF-8 that they are.
     readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     click.echo(f"error: {' '.join(readable.split())}", err=True)
-
-
-def _discard_output() -> None:
-    """What is still buffered has no reader; the interpreter must not try again on its way out."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _text(context: click.Context, parameter: click.Parameter, value: str) -> str:

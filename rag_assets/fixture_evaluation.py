@@ -29,9 +29,9 @@ from rag_assets.project import models_folder, project_root, readable
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
 from rag_assets.sources.fixture import load_fixture
-from rag_assets.warehouse.build import build, in_one_line
+from rag_assets.warehouse.build import build
 from rag_assets.warehouse.models import load_models
-from rag_assets.warehouse.release import BuildInto, write_database
+from rag_assets.warehouse.release import check_fresh, write_database
 
 
 def evaluate_fixture(
@@ -49,6 +49,8 @@ def evaluate_fixture(
     UsageError for a bad k, pair or database path; nothing is written then.
     """
     ks = check_ks(ks)
+    if db is not None:
+        check_fresh(db)  # before the work, not only after it
     corpus = load_fixture(path, max_bytes=max_bytes)
     space_ids = [contract.space_id for contract in corpus.contracts]
     declared = None if audits is None else [named_pair(audit, space_ids) for audit in audits]
@@ -80,7 +82,7 @@ def evaluate_fixture(
         def build_into(file: duckdb.DuckDBPyConnection) -> None:
             gates.append(build_checked(file, base, models, audit_name=audit_name, pairs=len(pairs)))
 
-        _write(db, build_into)
+        write_database(db, build_into)
         # An absolute path is a file's name and nothing else; ":memory:" would not be one.
         quoted = os.path.abspath(db).replace("'", "''")
         connection.execute(f"ATTACH '{quoted}' AS written (READ_ONLY)")
@@ -97,17 +99,6 @@ def named_pair(text: str, space_ids: Sequence[str]) -> tuple[str, str]:
     if len(known) > 1:
         raise UsageError(f"audit {text}: this names several pairs of spaces")
     return known[0] if known else splits[0]
-
-
-def _write(db: Path, build_into: BuildInto) -> None:
-    if db.is_dir():
-        raise UsageError(f"{db}: is a folder; name a new file in it")
-    if not str(db).isprintable():  # DuckDB takes text, and bytes that are no text are not printable
-        raise UsageError(f"{db}: the name is not text in this locale; name another file")
-    try:
-        write_database(db, build_into)
-    except duckdb.IOException as error:
-        raise UsageError(f"{db}: cannot be written: {in_one_line(error)}") from None
 
 
 def _fixture_reports(

@@ -102,14 +102,20 @@ def workshop(tmp_path: Path, new_workshop: Callable[[Path], Workshop]) -> Worksh
 
 
 @pytest.fixture(scope="session")
-def published(
+def first_run(
     tmp_path_factory: pytest.TempPathFactory, new_workshop: Callable[[Path], Workshop]
-) -> Workshop:
-    """A workshop in which the bundled suite was run once; tests only read it."""
+) -> tuple[Workshop, Result]:
+    """A workshop in which the bundled suite was run once, and what the command said."""
     workshop = new_workshop(tmp_path_factory.mktemp("published"))
     result = workshop.command("run", "toy")
     assert result.exit_code == 0, result.output
-    return workshop
+    return workshop, result
+
+
+@pytest.fixture(scope="session")
+def published(first_run: tuple[Workshop, Result]) -> Workshop:
+    """The workshop of the first run; tests only read it."""
+    return first_run[0]
 
 
 @pytest.fixture

@@ -82,23 +82,37 @@ def current_release(warehouse: Path, suite: str) -> Path:
         ) from None
 
 
-def write_database(path: Path, build_into: BuildInto) -> None:
-    """Build a fresh database at a path of the user's choice: written whole or not at all.
+def check_fresh(path: Path) -> None:
+    """UsageError if something is there already, the folder does not exist, or the name is no text.
 
-    UsageError if something is there already, or the folder does not exist.
+    DuckDB takes names as text; bytes that are no text in the user's locale are not printable.
     """
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name a new file in it")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; create it first")
+    if not str(path).isprintable():
+        raise UsageError(f"{path}: the name is not text in this locale; name another file")
     # A stale write-ahead log would be replayed into the new database.
     for taken in (path, path.with_name(path.name + ".wal")):
         if os.path.lexists(taken):
             raise UsageError(f"{taken}: exists already; name a new file or remove it first")
+
+
+def write_database(path: Path, build_into: BuildInto) -> None:
+    """Build a fresh database at a path of the user's choice: written whole or not at all.
+
+    UsageError as check_fresh, and if the folder cannot be written to.
+    """
+    check_fresh(path)
     draft = path.with_name(f".{path.name}{_DRAFT}{secrets.token_hex(4)}")
-    with _built(draft, build_into):
-        try:
+    try:
+        with _built(draft, build_into):
             os.link(draft, path)  # unlike a rename, fails if somebody else was faster
-        except FileExistsError:
-            raise UsageError(f"{path}: exists already; it was created meanwhile") from None
+    except FileExistsError:
+        raise UsageError(f"{path}: exists already; it was created meanwhile") from None
+    except duckdb.IOException as error:
+        raise UsageError(f"{path}: cannot be written: {in_one_line(error)}") from None
     _flush(path.parent)
 
 
