@@ -10,17 +10,17 @@ d² (score -d), dot as inner product. Scores are those of what the index compare
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from rag_assets.canonical.contracts import SpaceContract, canonical_json
 from rag_assets.canonical.corpus import digest_array
 from rag_assets.embeddings.space import EmbeddedSpace
-from rag_assets.errors import EngineMissing as EngineMissing
 from rag_assets.errors import StoreError, UsageError
 from rag_assets.indexes.exact import positive_k, top_k
 from rag_assets.indexes.faiss_build import (
@@ -54,6 +54,21 @@ _FORMAT = 1
 _SAMPLE = 64
 
 SearchPath = Literal["empty", "exact", "index"]
+
+
+class Stages(Protocol):
+    """What is told where the time of a search goes; `laboratory.stages.StageClock` is one."""
+
+    def stage(self, name: str) -> AbstractContextManager[None]: ...
+
+
+class _Untimed:
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        return _NOTHING
+
+
+_NOTHING: AbstractContextManager[None] = nullcontext()
+_UNTIMED = _Untimed()
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,13 +182,16 @@ class AnnIndex:
         eligible: np.ndarray | EligibleSet | None = None,
         *,
         threads: int | None = None,
+        stages: Stages | None = None,
     ) -> AnnHits:
         """The best `k` eligible documents that the index finds for each query.
 
         `queries: float32|float64[m, d]`; `eligible`: rows, int64 ascending and distinct, None for
         all, or `eligible_set` of them. Raises UsageError for a k that is not a positive integer
-        and for queries that are not finite or of another dimension.
+        and for queries that are not finite or of another dimension. `stages` is told when the
+        stages "filter", "search" and "rerank" begin and end.
         """
+        timed = stages or _UNTIMED
         k = positive_k(k)
         if queries.ndim != 2 or queries.shape[1] != self.documents.shape[1]:
             raise UsageError(
@@ -183,25 +201,28 @@ class AnnIndex:
         lengths = norms(queries)
         check_norms(lengths, "query")
         check_range(lengths, self.contract.metric, "query")
-        if not isinstance(eligible, EligibleSet):
-            eligible = self.eligible_set(eligible)
+        with timed.stage("filter"):
+            if not isinstance(eligible, EligibleSet):
+                eligible = self.eligible_set(eligible)
+            filtered = eligible.bits is not None
         policy = self.spec.policy
         no_probes = np.zeros(len(queries), dtype=np.int32)
         if len(eligible) == 0 or len(queries) == 0:
             return AnnHits(*_padding(len(queries), k), no_probes, "empty")
         if policy is not None and len(eligible) <= policy.exact_below:
-            found = top_k(
-                self.documents,
-                queries,
-                k,
-                self.contract.metric,
-                eligible=eligible.rows if eligible.bits is not None else None,
-                document_norms=self.document_norms,
-                threads=threads,
-            )
+            with timed.stage("search"):
+                found = top_k(
+                    self.documents,
+                    queries,
+                    k,
+                    self.contract.metric,
+                    eligible=eligible.rows if filtered else None,
+                    document_norms=self.document_norms,
+                    threads=threads,
+                )
             return AnnHits(*found, no_probes, "exact")
         width = min(k, len(eligible))
-        rows, scores, nprobe = self._from_engine(queries, lengths, width, eligible, threads)
+        rows, scores, nprobe = self._from_engine(queries, lengths, width, eligible, threads, timed)
         if width < k:
             more_rows, more_scores = _padding(len(queries), k - width)
             rows, scores = np.hstack([rows, more_rows]), np.hstack([scores, more_scores])
@@ -214,6 +235,7 @@ class AnnIndex:
         k: int,
         eligible: EligibleSet,
         threads: int | None,
+        timed: Stages,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(rows: int64[m, k], scores: float64[m, k], nprobe: int32[m]) from the index."""
         metric = self.contract.metric
@@ -221,13 +243,14 @@ class AnnIndex:
         exactly = refine is not None and refine.vectors == "exact"
         wanted = min(k * refine.factor, len(eligible)) if refine is not None and exactly else k
         vectors = engine_vectors(queries, lengths, metric)
-        with engine_threads(threads):
+        with timed.stage("search"), engine_threads(threads):
             distances, rows, nprobe = search_engine(
                 self.engine, self.spec, vectors, wanted, eligible
             )
         steps = grid_steps(metric, lengths, eligible.largest_norm)
         if exactly:
-            return *self._rescored(queries, lengths, rows, steps, k), nprobe
+            with timed.stage("rerank"):
+                return *self._rescored(queries, lengths, rows, steps, k), nprobe
         scores = scores_of(distances, metric)
         if metric == "cosine":
             scores[lengths == 0] = 0.0

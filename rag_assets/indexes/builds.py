@@ -23,8 +23,8 @@ class IndexBuild:
     """How the building of one approximate index went.
 
     `params` is JSON, `status` BUILT or NOT_EXECUTED with a reason, `build_ms` wall time,
-    `index_bytes` what is stored and `memory_bytes` what search adds to that. `warnings` are
-    sentences about the training data.
+    `index_bytes` what is stored and `memory_bytes` that and what search keeps beside it.
+    `warnings` are sentences about the training data.
     """
 
     space_id: str

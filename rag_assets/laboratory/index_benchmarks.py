@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rag_assets.indexes.ann import AnnIndex
 from rag_assets.laboratory.latency import Arm, measure_latency, measure_throughput
 from rag_assets.laboratory.queries import Queries, SearchIndex
+from rag_assets.laboratory.stages import StageClock, mean_stage_ms
 from rag_assets.laboratory.sweep_runs import search_arm
 
 TIMED_QUERIES = 1000
+STAGED_QUERIES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,9 @@ class IndexTimes:
 
     `p50_ms` to `p99_ms` pool every single-query call; `best_*` are over queries at their fastest
     call, which is what ratios are made of. `queries_per_second` is of batches on one thread,
-    `queries_per_second_parallel` on `threads`. `note` says what the budget cut short.
+    `queries_per_second_parallel` on `threads`. `filter_ms` to `other_ms` are means per query by
+    stage, for indexes that can tell (exact search is one stage; 8-bit re-ranking counts as search,
+    because FAISS does both). `note` says what the budget cut short.
     """
 
     index_name: str
@@ -35,6 +40,10 @@ class IndexTimes:
     queries_per_second: float | None
     queries_per_second_parallel: float | None
     threads: int
+    filter_ms: float | None
+    search_ms: float | None
+    rerank_ms: float | None
+    other_ms: float | None
     note: str | None
 
 
@@ -85,10 +94,24 @@ def benchmark_indexes(
             queries_per_second=_known(single[arm.arm]),
             queries_per_second_parallel=_known(parallel[arm.arm]),
             threads=threads,
+            **_stages(indexes[arm.arm], timed, k),
             note=latency.cut_short,
         )
         for arm in latency.arms
     )
+
+
+def _stages(index: SearchIndex, queries: Queries, k: int) -> dict[str, float | None]:
+    names = ("filter", "search", "rerank", "other")
+    if not isinstance(index, AnnIndex):
+        return {f"{name}_ms": None for name in names}
+
+    def run(rows: np.ndarray, stages: StageClock) -> None:
+        eligible = queries.eligible(int(rows[0]))
+        index.search_detailed(queries.vectors[rows], k, eligible, threads=1, stages=stages)
+
+    spent = mean_stage_ms(run, min(len(queries), STAGED_QUERIES))
+    return {f"{name}_ms": spent.get(name, 0.0) for name in names}
 
 
 def _known(number: float) -> float | None:
