@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Protocol
@@ -83,10 +83,10 @@ def scan_candidates(
     block_rows = min(block_rows, count)
     batch = min(query_count, max(1, _TILE // block_rows))
     running = _Running(targets, k, narrow)
-    starts = iter(range(0, count, block_rows))
+    starts = range(0, count, block_rows)
     tiles = targets.tiles(block_rows, batch)
 
-    def work() -> None:
+    def work(starts: Iterator[int]) -> None:
         block = tiles()
         for start in starts:
             stop = min(start + block_rows, count)
@@ -94,15 +94,7 @@ def scan_candidates(
             for first, tile in block(start, stop):
                 running.take(tile, first, start, repeated)
 
-    threads = min(threads, -(-count // block_rows))
-    with _one_blas_thread():
-        if threads == 1:
-            work()
-        else:
-            starts = _Shared(starts)
-            with ThreadPoolExecutor(threads) as pool:
-                for done in [pool.submit(work) for _ in range(threads)]:
-                    done.result()
+    share(starts, work, min(threads, -(-count // block_rows)))
     return running.finish()
 
 
@@ -119,11 +111,63 @@ def reaching_pairs(
     return np.flatnonzero(values >= (kth - margin)[query_rows])
 
 
+def share(items: Sequence[int], work: Callable[[Iterator[int]], None], threads: int) -> None:
+    """Let `threads` threads call `work`, taking items until none is left; BLAS keeps to one."""
+    with _one_blas_thread():
+        if threads <= 1:
+            work(iter(items))
+            return
+        shared = _Shared(iter(items))
+        with ThreadPoolExecutor(threads) as pool:
+            for done in [pool.submit(work, shared) for _ in range(threads)]:
+                done.result()
+
+
 def available_cores() -> int:
     """Cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class TopPlaces:
+    """The k largest values seen for each query so far, and where they were.
+
+    `values: dtype[m, k]` and `places: int64[m, k]` in no order, the lowest value and -1 where fewer
+    were seen; `kth: dtype[m]`, the smallest of them.
+    """
+
+    def __init__(self, count: int, k: int, dtype: np.dtype[Any]) -> None:
+        self.lowest = np.array(-np.inf if dtype.kind == "f" else np.iinfo(dtype).min, dtype=dtype)
+        self.values = np.full((count, k), self.lowest, dtype=dtype)
+        self.places = np.full((count, k), -1, dtype=np.int64)
+        self.kth = np.full(count, self.lowest, dtype=dtype)
+
+    def take(self, query_rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Account for pairs (arrays of length p) never seen before; int64[r], the queries met."""
+        if len(query_rows) == 0:
+            return query_rows
+        k = self.values.shape[1]
+        order = np.argsort(query_rows, kind="stable")
+        ordered = query_rows[order]
+        first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        counts = np.diff(np.append(first, len(ordered)))
+        met = ordered[first]
+        shape = (len(first), k + counts.max())
+        joined = np.full(shape, self.lowest, dtype=values.dtype)
+        joined_places = np.full(shape, -1, dtype=np.int64)
+        joined[:, :k] = self.values[met]
+        joined_places[:, :k] = self.places[met]
+        at = np.repeat(np.arange(len(first)), counts)
+        across = k + np.arange(len(ordered)) - np.repeat(first, counts)
+        joined[at, across] = values[order]
+        joined_places[at, across] = places[order]
+        cut = joined.shape[1] - k
+        best = np.argpartition(joined, cut, axis=1)[:, cut:]
+        self.values[met] = np.take_along_axis(joined, best, axis=1)
+        self.places[met] = np.take_along_axis(joined_places, best, axis=1)
+        self.kth[met] = self.values[met, 0]
+        return met
 
 
 class _Running:
@@ -134,12 +178,8 @@ class _Running:
         self._targets = targets
         self._k = k
         self._narrow = narrow
-        lowest = -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
-        self._top = np.full((count, k), lowest, dtype=dtype)
-        self._top_places = np.full((count, k), -1, dtype=np.int64)
-        self._kth = np.full(count, lowest, dtype=dtype)
-        self._threshold = self._kth.copy()
-        self._lowest = self._kth[:1].copy()
+        self._top = TopPlaces(count, k, dtype)
+        self._threshold = self._top.kth.copy()
         self._seen = np.zeros(count, dtype=np.int64)
         self._sharpen_at = np.ones(count, dtype=np.int64)
         self._pending: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -150,18 +190,16 @@ class _Running:
     def take(self, tile: np.ndarray, first_query: int, first_place: int, repeats: Repeats) -> None:
         """Account for the targets `tile: dtype[b, q]` of a run of documents and queries."""
         queries = slice(first_query, first_query + tile.shape[1])
-        whole = len(tile) // _GROUP * _GROUP
-        grouped = tile[:whole].reshape(-1, _GROUP, tile.shape[1])
-        peaks = grouped.max(axis=1)
+        grouped, peaks = group_peaks(tile)
         with self._lock:
-            unbound = self._threshold[queries] == self._lowest
+            unbound = self._threshold[queries] == self._top.lowest
             if unbound.any() and len(tile) >= self._k:
                 # The k-th of the groups' peaks (of all, where groups are few): hardly more than k
                 # documents reach it, and the top k do.
                 among = peaks if len(peaks) >= 4 * self._k else tile
                 cut = len(among) - self._k
                 least = np.partition(among, cut, axis=0)[cut]
-                places, columns = _reached(tile, grouped, peaks, least)
+                places, columns = reached(tile, grouped, peaks, least)
                 new = unbound[columns]
                 places, columns = places[new], columns[new]
                 values = tile[places, columns]
@@ -171,7 +209,7 @@ class _Running:
             self._seen[queries] += len(tile)
             if (self._seen[queries] >= self._sharpen_at[queries]).any():
                 self._sharpen(queries)
-        places, columns = _reached(tile, grouped, peaks, self._threshold[queries].copy())
+        places, columns = reached(tile, grouped, peaks, self._threshold[queries].copy())
         if len(places) > _CROWD * self._k * tile.shape[1]:
             kept = ~repeats.dispensable[places]
             places, columns = places[kept], columns[kept]
@@ -181,7 +219,7 @@ class _Running:
         query_rows = first_query + columns
         places += first_place
         with self._lock:
-            higher = np.flatnonzero((values > self._kth[query_rows]) & ~unbound[columns])
+            higher = np.flatnonzero((values > self._top.kth[query_rows]) & ~unbound[columns])
             self._raise(query_rows[higher], places[higher], values[higher])
             self._pending.append((query_rows, places, values))
             self._pending_count += len(query_rows)
@@ -189,35 +227,15 @@ class _Running:
                 self._thin()
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        self._sharpen(slice(0, len(self._kth)))
+        self._sharpen(slice(0, len(self._threshold)))
         query_rows, places, _ = self._reaching()
         return query_rows, places
 
     def _raise(self, query_rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
         """Raise thresholds by single values, of documents not yet accounted for."""
-        if len(query_rows) == 0:
-            return
-        order = np.argsort(query_rows, kind="stable")
-        ordered = query_rows[order]
-        first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        counts = np.diff(np.append(first, len(ordered)))
-        raised = ordered[first]
-        shape = (len(first), self._k + counts.max())
-        joined = np.full(shape, self._lowest, dtype=values.dtype)
-        joined_places = np.full(shape, -1, dtype=np.int64)
-        joined[:, : self._k] = self._top[raised]
-        joined_places[:, : self._k] = self._top_places[raised]
-        at = np.repeat(np.arange(len(first)), counts)
-        across = self._k + np.arange(len(ordered)) - np.repeat(first, counts)
-        joined[at, across] = values[order]
-        joined_places[at, across] = places[order]
-        cut = joined.shape[1] - self._k
-        best = np.argpartition(joined, cut, axis=1)[:, cut:]
-        self._top[raised] = np.take_along_axis(joined, best, axis=1)
-        self._top_places[raised] = np.take_along_axis(joined_places, best, axis=1)
-        kth = self._top[raised, 0]
-        self._kth[raised] = kth
-        bound = kth != self._lowest
+        raised = self._top.take(query_rows, places, values)
+        kth = self._top.kth[raised]
+        bound = kth != self._top.lowest
         self._bind(raised[bound], kth[bound], self._targets.margin)
 
     def _sharpen(self, queries: slice) -> None:
@@ -227,23 +245,23 @@ class _Running:
             return
         sharpen, margin = self._targets.sharp
         self._sharpen_at[queries] = 4 * self._seen[queries]
-        rows = queries.start + np.flatnonzero(self._kth[queries] != self._lowest)
-        values = sharpen(np.repeat(rows, self._k), self._top_places[rows].ravel())
+        rows = queries.start + np.flatnonzero(self._top.kth[queries] != self._top.lowest)
+        values = sharpen(np.repeat(rows, self._k), self._top.places[rows].ravel())
         self._bind(rows, values.reshape(len(rows), self._k).min(axis=1, initial=np.inf), margin)
 
     def _bind(self, query_rows: np.ndarray, kth: np.ndarray, margin: np.ndarray) -> None:
         """Raise thresholds to `kth`, known of k documents, less the margin; rounded down."""
         exact = kth.astype(np.float64) - margin[query_rows]
-        if self._kth.dtype.kind == "f":
+        if self._threshold.dtype.kind == "f":
             threshold = np.nextafter(exact.astype(np.float32), np.float32(-np.inf))
         else:
-            threshold = (np.floor(exact) - 1).astype(self._kth.dtype)
+            threshold = (np.floor(exact) - 1).astype(self._threshold.dtype)
         self._threshold[query_rows] = np.maximum(self._threshold[query_rows], threshold)
 
     def _reaching(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if not self._pending:
             nothing = np.empty(0, dtype=np.int64)
-            return nothing, nothing, np.empty(0, dtype=self._top.dtype)
+            return nothing, nothing, np.empty(0, dtype=self._threshold.dtype)
         columns = zip(*self._pending, strict=True)
         query_rows, places, values = (np.concatenate(column) for column in columns)
         kept = values >= self._threshold[query_rows]
@@ -261,13 +279,20 @@ class _Running:
         self._pending_count = len(query_rows)
 
 
-def _reached(
+def group_peaks(tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A view of the whole groups of a tile, [b // _GROUP, _GROUP, q], and their maxima."""
+    whole = len(tile) // _GROUP * _GROUP
+    grouped = tile[:whole].reshape(-1, _GROUP, tile.shape[1])
+    return grouped, grouped.max(axis=1)
+
+
+def reached(
     tile: np.ndarray, grouped: np.ndarray, peaks: np.ndarray, threshold: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where `tile: dtype[b, q]` reaches `threshold: dtype[q]`: (rows, columns).
 
     Almost nothing does, so groups of documents are ruled out by their largest target first:
-    `grouped: [b // _GROUP, _GROUP, q]` is a view of the whole groups, `peaks` their maxima.
+    `grouped` and `peaks` are those of `group_peaks`.
     """
     group, column = np.nonzero(peaks >= threshold)
     at, within = np.nonzero(grouped[group, :, column] >= threshold[column, np.newaxis])

@@ -1,0 +1,167 @@
+"""A whole sweep over nprobe in one pass over the inverted lists.
+
+A query that probes its p nearest lists has looked at everything that it looks at with fewer. So
+each list is decoded once, all queries that ever probe it are scored by one matrix product, and
+each query keeps a top k per step of the sweep: of the lists that a value adds to the value before.
+The answer for a value is the best k of its step and of all steps before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from rag_assets.errors import UsageError
+from rag_assets.indexes.ann import AnnIndex
+from rag_assets.indexes.exact import positive_k
+from rag_assets.indexes.faiss_build import check_range, engine_vectors
+from rag_assets.indexes.faiss_engine import Engine, load_faiss
+from rag_assets.indexes.faiss_search import EligibleSet, ordered, scores_of
+from rag_assets.indexes.ranking import check_norms, grid_steps, norms
+from rag_assets.indexes.scan import TopPlaces, available_cores, group_peaks, reached, share
+from rag_assets.indexes.specs import IvfFlat, IvfPq
+
+Found = tuple[np.ndarray, np.ndarray]
+
+
+def sweep_nprobe(
+    index: AnnIndex,
+    queries: np.ndarray,
+    k: int,
+    nprobes: Sequence[int],
+    eligible: np.ndarray | EligibleSet | None = None,
+    *,
+    threads: int | None = None,
+) -> dict[int, Found]:
+    """For each value of nprobe what `index.search` would give: (rows: int64[m, k], scores:
+    float64[m, k]).
+
+    Scores come from float32 products in another order of additions than FAISS's, so documents that
+    differ by less than that (about 1e-6 of |q|² + |x|²) may change places. Indexes that re-rank,
+    follow a filter policy or hold other codes than vectors or products are searched once per value.
+    Raises UsageError as `index.search` and for values that are not within the index's lists.
+    """
+    k = positive_k(k)
+    values = sorted({positive_k(value) for value in nprobes})
+    if not isinstance(eligible, EligibleSet):
+        eligible = index.eligible_set(eligible)
+    searches = {value: index.with_search_parameter("nprobe", value) for value in values}
+    spec = index.spec
+    one_pass = isinstance(spec, IvfFlat) or (isinstance(spec, IvfPq) and spec.refine is None)
+    if not one_pass or spec.policy is not None or len(queries) == 0 or len(eligible) == 0:
+        return {
+            value: search.search(queries, k, eligible, threads=threads)
+            for value, search in searches.items()
+        }
+    if queries.ndim != 2 or queries.shape[1] != index.documents.shape[1]:
+        raise UsageError(
+            f"queries have shape {queries.shape}; the index needs two axes and dimension "
+            f"{index.documents.shape[1]}"
+        )
+    metric = index.contract.metric
+    lengths = norms(queries)
+    check_norms(lengths, "query")
+    check_range(lengths, metric, "query")
+    vectors = engine_vectors(queries, lengths, metric)
+    if index.engine.rotation is not None:
+        vectors = index.engine.rotation.apply(vectors)
+    squared = metric != "dot"
+    best = _scan_lists(index.engine, vectors, k, values, eligible, squared, threads)
+
+    steps = grid_steps(metric, lengths, eligible.largest_norm)
+    own = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)[:, np.newaxis]
+    zero = index.document_norms == 0
+    answers: dict[int, Found] = {}
+    for step, value in enumerate(values):
+        # [m, (step + 1) k] -> [m, k]
+        targets = best.values.reshape(len(queries), -1)[:, : (step + 1) * k]
+        places = best.places.reshape(len(queries), -1)[:, : (step + 1) * k]
+        order = np.argsort(-targets, axis=1, kind="stable")[:, :k]
+        targets = np.take_along_axis(targets, order, axis=1).astype(np.float64)
+        rows = np.take_along_axis(places, order, axis=1)
+        scores = scores_of(
+            np.where(rows >= 0, own - 2.0 * targets if squared else targets, 0.0), metric
+        )
+        if metric == "cosine":
+            scores[lengths == 0] = 0.0
+            scores[zero[rows]] = 0.0
+        answers[value] = ordered(rows, scores, steps)
+    return answers
+
+
+def _scan_lists(
+    engine: Engine,
+    vectors: np.ndarray,
+    k: int,
+    values: list[int],
+    eligible: EligibleSet,
+    squared: bool,
+    threads: int | None,
+) -> TopPlaces:
+    """The top k of every query at every step of the sweep; row = query · len(values) + step.
+
+    Targets, float32, are q·x, less |x|²/2 where distances are `squared`; places are documents.
+    """
+    faiss = load_faiss()
+    lists = engine.lists
+    stored = lists.invlists
+    count, dimension = vectors.shape
+    # [m · largest value]: probes ordered by list, each with its query and its step
+    _, nearest = lists.quantizer.search(vectors, values[-1])
+    order = np.argsort(nearest.ravel(), kind="stable")
+    starts = np.searchsorted(nearest.ravel()[order], np.arange(lists.nlist + 1))
+    query_of, rank_of = np.divmod(order, values[-1])
+    step_of = np.searchsorted(values, rank_of, side="right")
+    key_of = query_of * len(values) + step_of
+
+    allowed = None
+    if eligible.bits is not None:
+        allowed = np.zeros(eligible.total, dtype=bool)
+        allowed[eligible.rows] = True
+    top = TopPlaces(count * len(values), k, np.dtype(np.float32))
+    lock = threading.Lock()
+
+    def work(numbers: Iterator[int]) -> None:
+        for number in numbers:
+            probes = slice(starts[number], starts[number + 1])
+            size = stored.list_size(number)
+            if size == 0 or probes.start == probes.stop:
+                continue
+            rows = faiss.rev_swig_ptr(stored.get_ids(number), size)
+            codes = faiss.rev_swig_ptr(stored.get_codes(number), size * lists.code_size)
+            codes = codes.reshape(size, lists.code_size)
+            if allowed is not None:
+                seen = allowed[rows]
+                rows, codes = rows[seen], codes[seen]
+                if len(rows) == 0:
+                    continue
+            decoded = _decode(lists, number, codes, dimension)
+            keys = key_of[probes]
+            tile = decoded @ vectors[query_of[probes]].T
+            if squared:
+                tile -= 0.5 * np.einsum("ij,ij->i", decoded, decoded)[:, np.newaxis]
+            grouped, peaks = group_peaks(tile)
+            least = top.kth[keys]
+            fresh = least == top.lowest
+            if fresh.any() and len(peaks) >= k:
+                cut = len(peaks) - k
+                least[fresh] = np.partition(peaks[:, fresh], cut, axis=0)[cut]
+            places, columns = reached(tile, grouped, peaks, least)
+            found = tile[places, columns]
+            with lock:
+                top.take(keys[columns], rows[places], found)
+
+    share(range(lists.nlist), work, threads or available_cores())
+    return top
+
+
+def _decode(lists: object, number: int, codes: np.ndarray, dimension: int) -> np.ndarray:
+    """The vectors, float32[b, d], that codes of one list stand for."""
+    faiss = load_faiss()
+    if isinstance(lists, faiss.IndexIVFFlat):
+        return codes.view(np.float32)
+    decoded: np.ndarray = lists.pq.decode(np.ascontiguousarray(codes))  # type: ignore[attr-defined]
+    decoded += lists.quantizer.reconstruct(number)  # type: ignore[attr-defined]
+    return decoded
