@@ -20,7 +20,7 @@ from rag_assets.embeddings.openai_server import (
     ordered_vectors,
     retry_after_seconds,
 )
-from rag_assets.embeddings.providers import BadResponse, OpenAICompatibleConfig
+from rag_assets.embeddings.providers import BadResponse, BatchFailure, OpenAICompatibleConfig
 from rag_assets.errors import InputError, ProviderMissing, RagAssetsError
 from rag_assets_tests.embeddings.corpora import (
     CONTRACT,
@@ -317,6 +317,17 @@ def test_neither_key_nor_texts_ever_show(
         error = error.__cause__ or error.__context__
     for secret in (KEY, "zebra", "walrus"):
         assert not [text for text in shown if secret in text]
+
+
+@pytest.mark.parametrize(
+    "behaviour", [*map(telling, (307, 400, 429, 500)), lambda *_: Reply(drop=True)]
+)
+def test_no_failure_carries_the_clients_own_exception(behaviour: Behaviour) -> None:
+    # The client's exceptions hold the request, with its headers and body.
+    with serving(behaviour) as server, pytest.raises((BatchFailure, ProviderMissing)) as raised:
+        provider_of(server).embed(["zebra"], "document")
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None
 
 
 def test_what_was_stored_on_disk_holds_no_text(tmp_path: Path) -> None:
