@@ -11,6 +11,7 @@ export DAGSTER_HOME = $(CURDIR)/dagster_home
 
 run: $(VENV)/installed
 	$(BIN)/rag-assets run toy
+	$(BIN)/rag-assets run handbook
 
 ui: $(VENV)/installed-dev
 	$(BIN)/dg dev

@@ -42,8 +42,10 @@ SUMMARY = {
     "FROM spaces JOIN space_inventory USING (space_id, dimension) ORDER BY space_no",
     "Relevance (means over queries with a defined value)": "SELECT m.* FROM metric_by_space AS m "
     "JOIN spaces USING (space_id) ORDER BY space_no, index_name, k",
-    "By subgroup": "SELECT m.* FROM metric_by_subgroup AS m JOIN spaces USING (space_id) "
-    "ORDER BY space_no, index_name, subgroup, k",
+    "Mean nDCG by subgroup, at the largest k": "PIVOT (SELECT subgroup, m.k, query_count, "
+    "space_id || ' ' || index_name AS arm, mean_ndcg_at_k FROM metric_by_subgroup AS m "
+    "WHERE m.k = (SELECT max(k) FROM base.evaluated_k)) "
+    "ON arm USING first(mean_ndcg_at_k) ORDER BY subgroup",
     "Approximate indexes: recall against exact search (not relevance)": "SELECT a.space_id, "
     "index_name, k, a.query_count, a.defined_count, mean_ann_recall_at_k, min_ann_recall_at_k, "
     "short_cases, mean_ndcg_cost FROM ann_recall_by_space AS a JOIN spaces USING (space_id) "

@@ -129,13 +129,10 @@ class Store:
         path = self._check_folder(artifact) / f"{report.check_name}.json"
         _replace_text(path, report.to_json())
 
-    def read_check(self, artifact: Artifact, check_name: str) -> CheckReport | None:
-        """The latest outcome of a check on exactly this version, or None if it never ran."""
-        try:
-            text = (self._check_folder(artifact) / f"{check_name}.json").read_text("utf-8")
-        except FileNotFoundError:
-            return None
-        return CheckReport.from_json(text)
+    def read_checks(self, artifact: Artifact) -> dict[str, CheckReport]:
+        """The latest outcome of every check that ran on exactly this version, by name."""
+        files = sorted(self._check_folder(artifact).glob("[!.]*.json"))
+        return {file.stem: CheckReport.from_json(file.read_text("utf-8")) for file in files}
 
     def _artifact(self, asset: AssetPath, version: str) -> Artifact:
         folder = self._asset_folder(asset) / version

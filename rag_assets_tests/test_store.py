@@ -288,12 +288,12 @@ def test_a_check_belongs_to_the_version_it_looked_at(tmp_path: Path) -> None:
     first = store.write(ASSET, "v1", containing("one"))
     second = store.write(ASSET, "v2", containing("two"))
     store.write_check(first, report(passed=True))
-    assert store.read_check(second, "contract_validation") is None
+    assert store.read_checks(second) == {}
     store.write_check(first, report(passed=False))  # the latest evaluation counts
-    found = store.read_check(first, "contract_validation")
+    found = store.read_checks(first)["contract_validation"]
     assert found is not None
     assert not found.passed
-    assert store.read_check(first, "another_check") is None
+    assert list(store.read_checks(first)) == ["contract_validation"]
 
 
 def test_suites_are_stored_apart(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 # Dagster reads annotations at run time, so they are not postponed here.
 
+from typing import Any
+
 import dagster as dg
 
 from rag_assets.canonical.corpus import digest, digest_table
@@ -75,7 +77,7 @@ def approximate_index_asset(
                 inputs=(embeddings,),
             )
             build = read_index_build(artifact.folder)
-            facts = {
+            facts: dict[str, Any] = {
                 "build_ms": build.build_ms,
                 "index_bytes": build.index_bytes,
                 "memory_bytes": build.memory_bytes,

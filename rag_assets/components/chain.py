@@ -3,13 +3,22 @@
 # Dagster reads annotations at run time, so they are not postponed here.
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
 from rag_assets.canonical.corpus import ITEMS, SPACE_ITEMS, Corpus, digest, digest_table
 from rag_assets.canonical.files import corpus_digest, read_corpus, write_corpus
-from rag_assets.components.checks import CONTRACT_VALIDATION, built_on, guarded
+from rag_assets.components.checks import (
+    CONTRACT_VALIDATION,
+    DATA_CHECKS,
+    built_on,
+    check_result,
+    check_spec,
+    guarded,
+)
 from rag_assets.components.markdown import markdown_table, shown
 from rag_assets.components.suite import (
     CANONICAL,
@@ -51,20 +60,28 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
             "source": suite.source.shown,
             **column_schema(ITEMS),
         },
+        check_specs=[check_spec(suite, CANONICAL, DATA_CHECKS)] if suite.source.data_checks else [],
     )
     def canonical_items(
         context: dg.AssetExecutionContext, store: StoreResource
-    ) -> dg.MaterializeResult[None]:
+    ) -> Iterator[dg.MaterializeResult[None]]:
         with failures_in_plain_words():
-            corpus = suite.source.read()
+            contracts = [plan.contract for plan in suite.spaces if plan.contract is not None]
+            read = suite.source.read(contracts)
+            corpus = read.corpus
             _declared_spaces_only(suite, corpus)
             content = corpus_digest(corpus)
-            artifact = store.of(suite, context.run_id).write(
+            artifacts = store.of(suite, context.run_id)
+            artifact = artifacts.write(
                 CANONICAL, digest(code, content), lambda folder: write_corpus(corpus, folder)
             )
+            results = []
+            if read.report is not None:
+                artifacts.write_check(artifact, read.report)
+                results.append(check_result(suite, CANONICAL, read.report))
             documents = [contract.document_role for contract in corpus.contracts]
             roles = Counter(corpus.items["role"].to_pylist())
-            return materialized(
+            yield materialized(
                 artifact,
                 content,
                 rows=len(corpus.items),
@@ -72,6 +89,7 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
                 queries=len(corpus.cases),
                 judgements=len(corpus.qrels),
                 spaces=len(corpus.contracts),
+                check_results=results,
                 **_notice(suite),
                 preview=dg.MetadataValue.md(_preview(corpus.items)),
             )
@@ -280,7 +298,12 @@ def _declared_spaces_only(suite: Suite, corpus: Corpus) -> None:
 
 
 def materialized(
-    artifact: Artifact, content: str, *, rows: int, **metadata: object
+    artifact: Artifact,
+    content: str,
+    *,
+    rows: int,
+    check_results: Sequence[dg.AssetCheckResult] = (),
+    **metadata: object,
 ) -> dg.MaterializeResult[None]:
     """What the UI shows of a stored artifact: rows, bytes, its version and further facts."""
     files = [path for path in artifact.folder.rglob("*") if path.is_file()]
@@ -292,10 +315,11 @@ def materialized(
             "stored_version": shown(artifact.version),
         },
         data_version=dg.DataVersion(content),
+        check_results=check_results,
     )
 
 
-def _notice(suite: Suite) -> dict[str, str]:
+def _notice(suite: Suite) -> dict[str, Any]:
     return {"notice": suite.notice} if suite.notice else {}
 
 

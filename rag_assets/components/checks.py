@@ -28,6 +28,7 @@ from rag_assets.quality.training import check_index_training
 from rag_assets.store import Artifact, AssetPath, Store
 
 CONTRACT_VALIDATION = "contract_validation"
+DATA_CHECKS = "data_checks"
 RESULT_VALIDATION = "result_validation"
 INDEX_TRAINING = "index_training"
 MECHANICAL_GATES = "mechanical_gates"
@@ -36,6 +37,8 @@ _DESCRIPTIONS = {
     CONTRACT_VALIDATION: "Great Expectations suite: every rule of the contract holds. On failure: "
     "open the evaluation, find the failing expectation and the sample of ids, correct the source "
     "and materialize again. Nothing downstream runs on a version that did not pass.",
+    DATA_CHECKS: "Great Expectations suite: what is wrong or odd in the collection itself, with "
+    "sample ids. Errors stop the chain; warnings are kept and measured all the same.",
     RESULT_VALIDATION: "Great Expectations suite: result lists are well formed, and no subject got "
     "a document that its groups may not read (leaked pairs must be 0). On failure: do not serve "
     "from this index; no release is published.",
@@ -93,24 +96,25 @@ def summary(report: CheckReport) -> str:
 
 
 def guarded(store: Store, asset: AssetPath, check_name: str) -> Artifact:
-    """The artifact to build on, provided that its blocking check passed on exactly this version.
+    """The artifact to build on, provided that its checks ran and none blocks this very version.
 
     Dagster's blocking checks gate only within one run; a later run of only the downstream asset
     would ignore them. The guard goes by version, so it holds across runs and executors.
     """
     artifact = store.read(asset)
-    report = store.read_check(artifact, check_name)
+    reports = store.read_checks(artifact)
     where = f"{store.suite}/{artifact.name}"
-    if report is None:
+    if check_name not in reports:
         raise StoreError(
             f"the check {check_name} has not run on the current version of {where}; "
             f"materialize {where} together with its checks first"
         )
-    if report.blocks:
-        raise StoreError(
-            f"the check {check_name} failed on the current version of {where}: "
-            f"{summary(report)}; correct the source and materialize {where} again"
-        )
+    for name, report in reports.items():
+        if report.blocks:
+            raise StoreError(
+                f"the check {name} failed on the current version of {where}: "
+                f"{summary(report)}; correct the source and materialize {where} again"
+            )
     return artifact
 
 

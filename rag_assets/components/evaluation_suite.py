@@ -33,7 +33,7 @@ from rag_assets.components.fields import (
     space_plans,
 )
 from rag_assets.components.laboratory import index_benchmark_asset, sweep_asset
-from rag_assets.components.sources import FixtureSource, SyntheticSource
+from rag_assets.components.sources import CollectionSource, FixtureSource, SyntheticSource
 from rag_assets.components.suite import (
     SUITE_TAG,
     Suite,
@@ -56,7 +56,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
     owners: Sequence[str] = Field(
         default=(), description="Owners of every asset: an e-mail address or team:NAME."
     )
-    source: FixtureSource | SyntheticSource
+    source: FixtureSource | SyntheticSource | CollectionSource
     spaces: Sequence[Space] = Field(description="In order: the first one's rows are canonical.")
     k: Sequence[StrictInt] = Field(default=(3,), description="Cut-offs of all measures.")
     indexes: Sequence[Index] = Field(

@@ -221,5 +221,5 @@ def sweep_asset(suite: Suite, declared: DeclaredSweep) -> dg.AssetsDefinition:
     return sweep_results
 
 
-def _known(numbers: Mapping[str, float | None]) -> dict[str, float]:
+def _known(numbers: Mapping[str, float | None]) -> dict[str, Any]:
     return {name: number for name, number in numbers.items() if number is not None}

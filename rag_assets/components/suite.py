@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import dagster as dg
 
+from rag_assets.canonical.contracts import SpaceContract
 from rag_assets.canonical.corpus import Corpus
 from rag_assets.embeddings.plans import SpacePlan
 from rag_assets.errors import RagAssetsError
@@ -17,17 +18,29 @@ from rag_assets.evaluation import EXACT, AuditedPair
 from rag_assets.indexes.specs import IndexSpec
 from rag_assets.laboratory.promotion import Thresholds
 from rag_assets.laboratory.sweeps import Sweep
+from rag_assets.quality.report import CheckReport
 from rag_assets.store import AssetPath, Store
+
+
+@dataclass(frozen=True)
+class SourceRead:
+    """A source's corpus, and the report of its data checks where it has any."""
+
+    corpus: Corpus
+    report: CheckReport | None = None
 
 
 @dataclass(frozen=True)
 class Source:
     """Where a suite's corpus comes from. `shown` names it to people; `judged`: every case must
-    have a judgement; `holds_contracts`: spaces and their vectors come with it."""
+    have a judgement; `holds_contracts`: spaces and their vectors come with it, and `read` is
+    given the contracts that the YAML states where they do not; `data_checks`: reading also reports
+    on the collection itself."""
 
     shown: str
     kind: str
-    read: Callable[[], Corpus]
+    read: Callable[[Sequence[SpaceContract]], SourceRead]
+    data_checks: bool = False
     judged: bool = True
     holds_contracts: bool = True
 

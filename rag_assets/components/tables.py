@@ -15,7 +15,6 @@ from rag_assets.canonical.corpus import Corpus, digest
 from rag_assets.canonical.files import read_corpus
 from rag_assets.components.checks import (
     CONTRACT_VALIDATION,
-    INDEX_TRAINING,
     MECHANICAL_GATES,
     RESULT_VALIDATION,
     built_on,
@@ -242,12 +241,12 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
     results = []
     builds = []
     embedded = {}
-    checked = [(canonical, CONTRACT_VALIDATION)]
+    checked = [canonical]
     for space_id in suite.space_ids:
         embeddings = guarded(store, embeddings_path(space_id), CONTRACT_VALIDATION)
         built_on(embeddings, canonical)
         embedded[space_id] = embeddings
-        checked.append((embeddings, CONTRACT_VALIDATION))
+        checked.append(embeddings)
         if embeddings.not_executed:
             contract = corpus.contract(space_id)
             spaces.append(SpaceStatus(contract, embeddings.not_executed))
@@ -261,12 +260,12 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
             built_on(found, embeddings)
             if not found.not_executed:
                 results.append(found)
-            checked.append((found, RESULT_VALIDATION))
+            checked.append(found)
         for index in suite.indexes_of(space_id):
             stored = store.read(index_path(space_id, index.name))
             built_on(stored, embeddings)
             builds.append(_index_build(space_id, index, stored))
-            checked.append((stored, INDEX_TRAINING))
+            checked.append(stored)
     return base_tables(
         corpus,
         spaces=spaces,
@@ -283,16 +282,15 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
 
 
 def _reports(
-    suite: Suite, store: Store, checked: Sequence[tuple[Artifact, str]]
+    suite: Suite, store: Store, checked: Sequence[Artifact]
 ) -> Iterator[tuple[str, CheckReport]]:
-    for artifact, check_name in checked:
-        report = store.read_check(artifact, check_name)
-        if report is not None:  # only a check that does not block may be missing
+    for artifact in checked:
+        for report in store.read_checks(artifact).values():
             yield f"{suite.name}/{artifact.name}", report
 
 
 def _manifest(
-    suite: Suite, corpus: Corpus, checked: Sequence[tuple[Artifact, str]], run_id: str
+    suite: Suite, corpus: Corpus, checked: Sequence[Artifact], run_id: str
 ) -> dict[str, str]:
     facts = {
         "suite": suite.name,
@@ -306,7 +304,7 @@ def _manifest(
         "ranking": "score descending on a grid of 2^-30 of the largest attainable score, "
         "then item id ascending",
     }
-    for artifact, _ in checked:
+    for artifact in checked:
         facts[f"version {artifact.name}"] = artifact.version
     return manifest(project_root(), facts)
 

@@ -76,7 +76,7 @@ def split_columns(
     counts = pc.list_value_length(parts).to_numpy()
     wrong = np.flatnonzero(counts != width)
     for row in wrong[: faults.max_problems + 1]:
-        found = f"{counts[row]} column{'s' * (counts[row] != 1)} in {excerpt(rows[row].as_py())}"
+        found = f"{counts[row]} of them in {excerpt(rows[row].as_py())}"
         faults.add(
             "wrong_columns", file, f"line {places[row]}", found, f"{width} columns: {wanted}"
         )
