@@ -147,7 +147,7 @@ def wordllama() -> Embed:
         cache.mkdir()
         shutil.copy(STATIC_TOKENIZER.located(), cache)
         model = WordLlama.load(cache_dir=Path(folder), dim=256, disable_download=True)
-    # One text at a time, so that a sum never includes a neighbour's padding.
+    # One text at a time here too: the order of a sum depends on the padded length.
     return lambda texts: model.embed(texts, batch_size=1)
 
 
