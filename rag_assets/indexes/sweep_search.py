@@ -1,9 +1,10 @@
 """A whole sweep over nprobe in one pass over the inverted lists.
 
 A query that probes its p nearest lists has looked at everything that it looks at with fewer. So
-each list is decoded once, all queries that ever probe it are scored by one matrix product, and
-each query keeps a top k per step of the sweep: of the lists that a value adds to the value before.
-The answer for a value is the best k of its step and of all steps before.
+each list is decoded once for all queries that ever probe it, which are scored by one matrix
+product, and each query keeps a top k per step of the sweep: of the lists that a value adds to the
+value before. The answer for a value is the best k of its step and of all steps before. (The few
+nearest lists of each query come first, for the k-th scores in them rule out most of the rest.)
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from rag_assets.indexes.faiss_search import EligibleSet, ordered, scores_of
 from rag_assets.indexes.ranking import check_norms, grid_steps, norms
 from rag_assets.indexes.scan import TopPlaces, available_cores, group_peaks, reached, share
 from rag_assets.indexes.specs import IvfFlat, IvfPq
+
+# Lists of each query that are scanned before all others.
+_FIRST = 4
 
 Found = tuple[np.ndarray, np.ndarray]
 
@@ -107,14 +111,9 @@ def _scan_lists(
     faiss = load_faiss()
     lists = engine.lists
     stored = lists.invlists
-    count, dimension = vectors.shape
-    # [m · largest value]: probes ordered by list, each with its query and its step
+    count = len(vectors)
     _, nearest = lists.quantizer.search(vectors, values[-1])
-    order = np.argsort(nearest.ravel(), kind="stable")
-    starts = np.searchsorted(nearest.ravel()[order], np.arange(lists.nlist + 1))
-    query_of, rank_of = np.divmod(order, values[-1])
-    step_of = np.searchsorted(values, rank_of, side="right")
-    key_of = query_of * len(values) + step_of
+    step_of_rank = np.searchsorted(values, np.arange(values[-1]), side="right")
 
     allowed = None
     if eligible.bits is not None:
@@ -123,41 +122,60 @@ def _scan_lists(
     top = TopPlaces(count * len(values), k, np.dtype(np.float32))
     lock = threading.Lock()
 
-    def work(numbers: Iterator[int]) -> None:
-        for number in numbers:
-            probes = slice(starts[number], starts[number + 1])
-            size = stored.list_size(number)
-            if size == 0 or probes.start == probes.stop:
-                continue
-            rows = faiss.rev_swig_ptr(stored.get_ids(number), size)
-            codes = faiss.rev_swig_ptr(stored.get_codes(number), size * lists.code_size)
-            codes = codes.reshape(size, lists.code_size)
-            if allowed is not None:
-                seen = allowed[rows]
-                rows, codes = rows[seen], codes[seen]
-                if len(rows) == 0:
-                    continue
-            decoded = _decode(lists, number, codes, dimension)
-            keys = key_of[probes]
-            tile = decoded @ vectors[query_of[probes]].T
-            if squared:
-                tile -= 0.5 * np.einsum("ij,ij->i", decoded, decoded)[:, np.newaxis]
-            grouped, peaks = group_peaks(tile)
-            least = top.kth[keys]
-            fresh = least == top.lowest
-            if fresh.any() and len(peaks) >= k:
-                cut = len(peaks) - k
-                least[fresh] = np.partition(peaks[:, fresh], cut, axis=0)[cut]
-            places, columns = reached(tile, grouped, peaks, least)
-            found = tile[places, columns]
-            with lock:
-                top.take(keys[columns], rows[places], found)
+    def scan(ranks: range) -> None:
+        """Scan the lists of these ranks of every query."""
+        chosen = nearest[:, ranks.start : ranks.stop].ravel()
+        order = np.argsort(chosen, kind="stable")
+        starts = np.searchsorted(chosen[order], np.arange(lists.nlist + 1))
+        query_of, rank_of = np.divmod(order, len(ranks))
+        step_of = step_of_rank[ranks.start + rank_of]
 
-    share(range(lists.nlist), work, threads or available_cores())
+        def work(numbers: Iterator[int]) -> None:
+            for number in numbers:
+                probes = slice(starts[number], starts[number + 1])
+                size = stored.list_size(number)
+                if size == 0 or probes.start == probes.stop:
+                    continue
+                rows = faiss.rev_swig_ptr(stored.get_ids(number), size)
+                codes = faiss.rev_swig_ptr(stored.get_codes(number), size * lists.code_size)
+                codes = codes.reshape(size, lists.code_size)
+                if allowed is not None:
+                    seen = allowed[rows]
+                    rows, codes = rows[seen], codes[seen]
+                    if len(rows) == 0:
+                        continue
+                decoded = _decode(lists, number, codes)
+                tile = decoded @ vectors[query_of[probes]].T
+                if squared:
+                    tile -= 0.5 * np.einsum("ij,ij->i", decoded, decoded)[:, np.newaxis]
+                take(tile, rows, query_of[probes], step_of[probes])
+
+        share(range(lists.nlist), work, threads or available_cores())
+
+    def take(tile: np.ndarray, rows: np.ndarray, query_rows: np.ndarray, steps: np.ndarray) -> None:
+        """Account for targets, float32[b, q], of a list's documents for those who probe it."""
+        # At a step nothing counts that is no better than the k-th of any step before.
+        bars = np.maximum.accumulate(top.kth.reshape(count, -1)[query_rows], axis=1)
+        least = bars[np.arange(len(steps)), steps]
+        grouped, peaks = group_peaks(tile)
+        fresh = least == top.lowest
+        if fresh.any() and len(peaks) >= k:
+            cut = len(peaks) - k
+            least[fresh] = np.partition(peaks[:, fresh], cut, axis=0)[cut]
+        places, columns = reached(tile, grouped, peaks, least)
+        found = tile[places, columns]
+        keys = query_rows * len(values) + steps
+        with lock:
+            top.take(keys[columns], rows[places], found)
+
+    first = min(_FIRST, values[-1])
+    scan(range(first))
+    if first < values[-1]:
+        scan(range(first, values[-1]))
     return top
 
 
-def _decode(lists: object, number: int, codes: np.ndarray, dimension: int) -> np.ndarray:
+def _decode(lists: object, number: int, codes: np.ndarray) -> np.ndarray:
     """The vectors, float32[b, d], that codes of one list stand for."""
     faiss = load_faiss()
     if isinstance(lists, faiss.IndexIVFFlat):
