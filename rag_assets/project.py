@@ -70,12 +70,17 @@ def source_version(*packages: str) -> str:
     return sha.hexdigest()[:12]
 
 
+def suites_folder() -> Path:
+    """Where suites are: one folder with a defs.yaml each."""
+    return Path(__file__).parent / "defs"
+
+
 def suite_folder(name: str) -> Path:
     """The folder of a suite's defs.yaml. UsageError for an unknown suite, naming the known ones."""
     import yaml
 
     folders = {}
-    for file in sorted((Path(__file__).parent / "defs").glob("*/defs.yaml")):
+    for file in sorted(suites_folder().glob("*/defs.yaml")):
         declared = yaml.safe_load(file.read_text("utf-8")) or {}
         folders[declared.get("attributes", {}).get("name")] = file.parent
     if name not in folders:

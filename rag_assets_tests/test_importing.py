@@ -1,0 +1,123 @@
+"""`rag-assets import`: a folder becomes a suite, and only if everything in it is sound."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from rag_assets.canonical.contracts import contract_from
+from rag_assets.components.evaluation_suite import EvaluationSuite
+from rag_assets.errors import InputError, UsageError
+from rag_assets.importing import import_suite, read_contract_file
+
+SETTINGS = {"acl": "public"}
+
+
+@pytest.fixture
+def beir(tmp_path: Path) -> Path:
+    folder = tmp_path / "own data"
+    (folder / "qrels").mkdir(parents=True)
+    documents = [{"_id": f"d{n}", "title": f"Title {n}", "text": f"Text {n}."} for n in range(3)]
+    queries = [{"_id": f"q{n}", "text": f"Question {n}?"} for n in range(2)]
+    for name, records in (("corpus", documents), ("queries", queries)):
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        (folder / f"{name}.jsonl").write_text(lines, "utf-8")
+    judged = "query-id\tcorpus-id\tscore\nq0\td0\t1\nq1\td2\t2\n"
+    (folder / "qrels" / "test.tsv").write_text(judged, "utf-8")
+    return folder
+
+
+def vectors(folder: Path, scale: float = 1.0, dimension: int = 3) -> Path:
+    folder.mkdir()
+    eye = np.eye(3, dimension, dtype=np.float32) * np.float32(scale)
+    np.save(folder / "doc_vectors.npy", eye)
+    np.save(folder / "query_vectors.npy", eye[:2])
+    (folder / "doc_ids.txt").write_text("d0\nd1\nd2\n", "utf-8")
+    (folder / "query_ids.txt").write_text("q0\nq1\n", "utf-8")
+    return folder
+
+
+def imported(beir: Path, tmp_path: Path, **changes: object) -> dict[str, object]:
+    given: dict[str, object] = {
+        "suite": "own",
+        "root": tmp_path,
+        "defs": tmp_path / "defs",
+        "settings": SETTINGS,
+        "contracts": {},
+        "ks": (10,),
+        **changes,
+    }
+    made = import_suite("beir", beir, **given)  # type: ignore[arg-type]
+    loaded: dict[str, object] = yaml.safe_load(made.file.read_text("utf-8"))
+    return loaded
+
+
+def test_the_written_suite_loads_and_names_its_files_from_the_project(
+    beir: Path, tmp_path: Path
+) -> None:
+    spaces = {"one": vectors(tmp_path / "one"), "two": vectors(tmp_path / "two", scale=2.0)}
+    written = imported(beir, tmp_path, vectors=spaces)
+    assert written["type"] == "rag_assets.components.EvaluationSuite"
+    attributes = written["attributes"]
+    assert isinstance(attributes, dict)
+    assert attributes["source"] == {"format": "beir", "path": "own data", "acl": "public"}
+    one, two = attributes["spaces"]
+    assert one["vectors"] == {"provider": "precomputed", "folder": "one"}
+    # Vectors tell their dimension and whether they are of unit length, and no more.
+    assert (one["contract"]["dimension"], one["contract"]["normalized"]) == (3, True)
+    assert two["contract"]["normalized"] is False
+    assert one["contract"]["model"] == "unstated"
+    assert EvaluationSuite.model()
+
+
+def test_two_spaces_of_unknown_models_are_not_taken_for_the_same(
+    beir: Path, tmp_path: Path
+) -> None:
+    spaces = {"one": vectors(tmp_path / "one"), "two": vectors(tmp_path / "two", scale=-1.0)}
+    attributes = imported(beir, tmp_path, vectors=spaces)["attributes"]
+    assert isinstance(attributes, dict)
+    one, two = (contract_from(s["space_id"], s["contract"]) for s in attributes["spaces"])
+    assert one.signature != two.signature
+
+
+def test_a_contract_file_states_what_the_vectors_cannot_tell(beir: Path, tmp_path: Path) -> None:
+    file = tmp_path / "contract.yaml"
+    file.write_text("provider: us\nmodel: m\nrevision: '7'\nmetric: dot\n", "utf-8")
+    spaces = {"one": vectors(tmp_path / "one")}
+    contracts = {"one": read_contract_file(file)}
+    attributes = imported(beir, tmp_path, vectors=spaces, contracts=contracts)["attributes"]
+    assert isinstance(attributes, dict)
+    [space] = attributes["spaces"]
+    assert space["contract"]["model"] == "m"
+    assert space["contract"]["metric"] == "dot"
+
+
+def test_nothing_is_written_when_anything_is_wrong(beir: Path, tmp_path: Path) -> None:
+    good = {"one": vectors(tmp_path / "one")}
+    with pytest.raises(UsageError, match="who may read"):
+        imported(beir, tmp_path, vectors=good, settings={})
+    with pytest.raises(UsageError, match="at least one space"):
+        imported(beir, tmp_path, vectors={})
+    with pytest.raises(UsageError, match="dimension 4, its vectors have 3"):
+        imported(beir, tmp_path, vectors=good, contracts={"one": {"dimension": 4}})
+    with pytest.raises(UsageError, match="no --vectors"):
+        imported(beir, tmp_path, vectors=good, contracts={"two": {}})
+    short = vectors(tmp_path / "short")
+    (short / "doc_ids.txt").write_text("d0\nd1\nd9\n", "utf-8")
+    with pytest.raises(InputError, match="d9"):
+        imported(beir, tmp_path, vectors={"one": short})
+    (beir / "qrels" / "test.tsv").write_text("q0\td0\t1\n", "utf-8")
+    with pytest.raises(InputError, match="header"):
+        imported(beir, tmp_path, vectors=good)
+    assert not (tmp_path / "defs").exists()
+
+
+def test_an_existing_suite_is_not_overwritten(beir: Path, tmp_path: Path) -> None:
+    spaces = {"one": vectors(tmp_path / "one")}
+    imported(beir, tmp_path, vectors=spaces)
+    with pytest.raises(UsageError, match="exists already"):
+        imported(beir, tmp_path, vectors=spaces)
