@@ -1,7 +1,7 @@
 """Run a declared sweep: one row per value and seed, exact search timed in the same run.
 
-Recall is taken from one batch search of all (sampled) queries, latency by the protocol of
-`latency`. Where only search reads the varied parameter, each seed's index is built once, and all
+Recall is taken from one batch search of all (sampled) queries, for all values of nprobe in one pass
+over the lists (`sweep_search`); latency by the protocol of `latency`. Where only search reads the varied parameter, each seed's index is built once, and all
 values are timed against each other and against exact search in one go; otherwise every value and
 seed has its own index and its own exact arm. A seed that fails is a row that says why.
 """
@@ -17,8 +17,10 @@ import numpy as np
 
 from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import EngineMissing, UsageError
+from rag_assets.indexes.ann import AnnIndex
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.indexes.specs import IndexSpec
+from rag_assets.indexes.sweep_search import sweep_nprobe
 from rag_assets.laboratory.latency import Arm, ArmLatency, LatencyReport, measure_latency
 from rag_assets.laboratory.queries import Queries, SearchIndex, search_all
 from rag_assets.laboratory.recall import AnnRecall, ann_recall, ranking_keys_of
@@ -177,12 +179,16 @@ def _run_values(trial: _Trial, seed: int, values: Sequence[Any]) -> list[SweepRo
 
     rows: list[SweepRow] = []
     found: dict[Any, tuple[ApproximateIndex, AnnRecall]] = {}
+    try:
+        answers = _one_pass(trial, built, values)
+    except Exception as error:
+        return [_failed(value, seed, count, "search", error) for value in values]
     for value in values:
         try:
             index = (
                 built.with_search_parameter(sweep.parameter, value) if sweep.search_only else built
             )
-            found[value] = (index, _recall(trial, index))
+            found[value] = (index, _recall(trial, index, answers.get(value)))
         except Exception as error:
             rows.append(_failed(value, seed, count, "search", error))
     if not found:
@@ -217,9 +223,30 @@ def search_arm(name: str, index: SearchIndex, queries: Queries, k: int, threads:
     return Arm(name, run)
 
 
-def _recall(trial: _Trial, index: SearchIndex) -> AnnRecall:
+def _one_pass(
+    trial: _Trial, index: ApproximateIndex, values: Sequence[Any]
+) -> dict[Any, np.ndarray]:
+    """The rows that each value of nprobe returns, found in one pass over the lists; empty for any
+    other sweep, whose values are searched one by one."""
+    if trial.sweep.parameter != "nprobe" or not isinstance(index, AnnIndex):
+        return {}
+    queries, k = trial.truth.queries, trial.sweep.k
+    answers = {value: np.full((len(queries), k), -1, dtype=np.int64) for value in values}
+    for some, eligible in queries.groups(np.arange(len(queries))):
+        if eligible is None or eligible.size:
+            swept = sweep_nprobe(
+                index, queries.vectors[some], k, values, eligible, threads=trial.threads
+            )
+            for value, (rows, _) in swept.items():
+                answers[value][some] = rows
+    return answers
+
+
+def _recall(trial: _Trial, index: SearchIndex, rows: np.ndarray | None) -> AnnRecall:
+    """Recall of the `rows` that the index returned; it is searched where none are given."""
     truth, space, k = trial.truth, trial.space, trial.sweep.k
-    rows, _ = search_all(index, truth.queries, k, threads=trial.threads)
+    if rows is None:
+        rows, _ = search_all(index, truth.queries, k, threads=trial.threads)
     keys = ranking_keys_of(
         space.documents,
         truth.queries.vectors,

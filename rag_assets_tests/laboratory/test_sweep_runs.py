@@ -11,12 +11,15 @@ import pytest
 
 from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
 from rag_assets.errors import EngineMissing, UsageError
+from rag_assets.indexes.ann import AnnIndex
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.indexes.specs import IndexSpec, IvfFlat, IvfPq
 from rag_assets.laboratory.latency import Arm, ArmLatency, LatencyReport
-from rag_assets.laboratory.queries import Queries, case_queries
+from rag_assets.laboratory.queries import Queries, case_queries, search_all
+from rag_assets.laboratory.recall import ann_recall
 from rag_assets.laboratory.sweep_runs import run_sweep
-from rag_assets.laboratory.synthetic import synthetic_corpus
+from rag_assets.laboratory.sweeps import Claim, StopRule, Sweep
+from rag_assets.laboratory.synthetic import SPACE_ID, synthetic_corpus
 from rag_assets.laboratory.verdicts import judge
 from rag_assets_tests.laboratory.rows import sweep
 from rag_assets_tests.results.spaces import case_table, corpus_of, embedded_space, item_table
@@ -202,3 +205,25 @@ def test_probing_every_list_of_uncompressed_vectors_finds_everything() -> None:
     assert [row.mean_recall for row in rows[3:]] == [1.0, 1.0, 1.0]
     assert all(row.mean_recall is not None and row.mean_recall < 1 for row in rows[:3])
     assert all(row.p95_ms and row.build_ms and row.index_bytes for row in rows)
+
+
+def test_recall_of_an_nprobe_sweep_is_that_of_searching_with_each_value() -> None:
+    corpus = synthetic_corpus(800, 16, 60, seed=3)
+    space = declared_embeddings(corpus, SPACE_ID)
+    queries = case_queries(space, corpus)
+    spec = IvfPq(n_clusters=16, nprobe=1, n_subvectors=4, n_bits=6, n_iters=5)
+    declared = Sweep(
+        name="one-pass",
+        index=spec,
+        vary={"nprobe": [1, 4, 16]},
+        seeds=[1, 2, 3],
+        k=10,
+        stop_rule=StopRule(0.0, 100.0),
+        claim=Claim(0.5),
+    )
+    truth, _ = search_all(ExactIndex.build(space), queries, 10)
+    for found in run_sweep(declared, space, queries, budget_s=6):
+        index = AnnIndex.build(declared.spec(found.value, found.seed), space)
+        rows, _ = search_all(index, queries, 10)
+        wanted = ann_recall(truth, rows, queries.eligible_counts(800), 10).mean
+        assert found.mean_recall == pytest.approx(wanted, abs=5e-4)
