@@ -1,13 +1,15 @@
 # make run: install, materialize the bundled suite, print its results.  make test: all checks.
+# make bench: speed against other libraries, at full scale or with SCALE=small.
 # Needs Python 3.11 or later, make and a package index.
 
 PYTHON ?= python3
+SCALE ?= full
 VENV := .venv
 BIN := $(VENV)/bin
 # Relative paths only: the folder's name may hold spaces.
 export DAGSTER_HOME = $(CURDIR)/dagster_home
 
-.PHONY: run ui test lint clean
+.PHONY: run ui test bench lint clean
 
 run: $(VENV)/installed
 	$(BIN)/rag-assets run toy
@@ -21,6 +23,9 @@ test: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
+
+bench: $(VENV)/installed-bench
+	$(BIN)/python -m benchmarks $(SCALE)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
@@ -44,3 +49,8 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing the development tools into $(VENV) ..."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ui,dev]'
 	@touch $(VENV)/installed $(VENV)/installed-dev
+
+$(VENV)/installed-bench: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing the libraries to compare with into $(VENV) ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $(VENV)/installed $(VENV)/installed-bench

@@ -1,0 +1,1 @@
+"""Speed against other libraries, both arms in one run: `python -m benchmarks` (`make bench`)."""
