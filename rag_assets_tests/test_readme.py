@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+from rag_assets.components import EvaluationSuite
 from rag_assets.fixture_evaluation import evaluate_fixture
 from rag_assets.project import project_root
 from rag_assets.warehouse.release import query
@@ -53,3 +55,12 @@ def test_the_query_for_leaks_finds_a_planted_one(database: Path) -> None:
 def test_every_linked_file_exists() -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
         assert (project_root() / target).exists(), target
+
+
+def test_the_yaml_to_copy_is_a_suite_that_loads() -> None:
+    [written] = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
+    declared = yaml.safe_load(written)
+    assert declared["type"] == "rag_assets.components.EvaluationSuite"
+    suite = EvaluationSuite.resolve_from_dict(declared["attributes"]).suite(Path())
+    assert suite.space_ids == ("old", "new", "new-256", "words")
+    assert [(pair.old, pair.new) for pair in suite.pairs] == [("old", "new"), ("new", "new-256")]
