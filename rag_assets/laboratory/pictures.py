@@ -134,9 +134,12 @@ def _draw_needs(axes: Axes, sweep: Sweep) -> None:
             axes.vlines(
                 need.p95_ms, need.min_recall, 1.04, color=_NEED, linewidth=0.8, linestyle=":"
             )
+    # Needs with one recall share a line, and its label.
+    for recall in sorted({need.min_recall for need in sweep.needs}):
+        together = [need for need in sweep.needs if need.min_recall == recall]
         axes.annotate(
-            f"{need.name}: {need.p95_ms:g} ms, {need.min_recall:g}",
-            (left, need.min_recall),
+            "; ".join(f"{need.name}: {need.p95_ms:g} ms, {recall:g}" for need in together),
+            (left, recall),
             xytext=(4, 2),
             textcoords="offset points",
             fontsize=7,
