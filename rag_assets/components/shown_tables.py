@@ -43,6 +43,48 @@ SHOWN: dict[str, Callable[[pa.Table], str]] = {
         },
         above=PAIR,
     ),
+    "migration_by_subgroup": lambda rows: markdown_table(
+        rows,
+        {
+            "subgroup": "subgroup",
+            "defined_count": "defined",
+            "delta_mean_ndcg_at_k": "Δ nDCG",
+            "better": "better",
+            "worse": "worse",
+            "mean_top_k_jaccard": "Jaccard",
+        },
+        above=PAIR,
+    ),
+    "migration_changed_queries": lambda rows: markdown_table(
+        rows,
+        {
+            "query_text": "query",
+            "delta_ndcg_at_k": "Δ nDCG",
+            "old_results": "old results [grade]",
+            "new_results": "new results [grade]",
+        },
+        above=PAIR,
+    ),
+    "index_promotion": lambda rows: markdown_table(
+        rows,
+        {"condition": "condition", "status": "status", "evidence": "evidence"},
+        above=("space_id", "index_name", "verdict"),
+    ),
+    "default_index": lambda rows: markdown_fields(rows, ["space_id"]),
+    "sweep_verdicts": lambda rows: markdown_fields(
+        rows, ["sweep"], {"verdict": "verdict", "reason": "reason", "stopped_at": "stopped at"}
+    ),
+    "operating_points": lambda rows: markdown_table(
+        rows,
+        {
+            "need": "need",
+            "need_p95_ms": "p95 ms",
+            "need_min_recall": "least recall",
+            "value": "value",
+            "reason": "reason",
+        },
+        above=("sweep", "parameter"),
+    ),
     "ann_recall_by_space": lambda rows: markdown_fields(
         rows,
         SPACE,

@@ -1,9 +1,10 @@
 """Run a declared sweep: one row per value and seed, exact search timed in the same run.
 
 Recall is taken from one batch search of all (sampled) queries, for all values of nprobe in one pass
-over the lists (`sweep_search`); latency by the protocol of `latency`. Where only search reads the varied parameter, each seed's index is built once, and all
-values are timed against each other and against exact search in one go; otherwise every value and
-seed has its own index and its own exact arm. A seed that fails is a row that says why.
+over the lists (`sweep_search`); latency by the protocol of `latency`. Where only search reads the
+varied parameter, each seed's index is built once, and all values are timed against each other and
+against exact search in one go; otherwise every value and seed has its own index and its own exact
+arm. A seed that fails is a row that says why.
 """
 
 from __future__ import annotations

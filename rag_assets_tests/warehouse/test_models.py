@@ -64,6 +64,13 @@ TABLES = {
     "delta_recall_at_k old_reciprocal_rank new_reciprocal_rank "
     "delta_reciprocal_rank old_ndcg_at_k new_ndcg_at_k "
     "delta_ndcg_at_k",
+    "migration_by_subgroup": "old_space_id new_space_id index_name subgroup k query_count "
+    "defined_count old_mean_ndcg_at_k new_mean_ndcg_at_k "
+    "delta_mean_recall_at_k delta_mrr delta_mean_ndcg_at_k better "
+    "worse mean_top_k_jaccard",
+    "migration_changed_queries": "old_space_id new_space_id index_name k change_rank case_id "
+    "query_text delta_ndcg_at_k delta_reciprocal_rank top_k_jaccard "
+    "old_results new_results",
     "migration_differences": "old_space_id new_space_id item_id field old_value new_value",
     "migration_pairs": "pair_no old_space_no new_space_no old_space_id new_space_id "
     "vectors_directly_comparable inventories_known "
