@@ -61,6 +61,8 @@ from rag_assets.warehouse.models import Model
 from rag_assets.warehouse.release import Release, publish, reading
 
 AUDIT: AssetPath = ("migration_audit",)
+# Grouped with the audits: what people decide on, after what is measured.
+DECISIVE = ("check_results", "default_index", "index_promotion", "manifest")
 
 
 def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
@@ -154,7 +156,7 @@ def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
     upstream = [suite.key(name) for name in model.depends_on]
     for base_table in model.reads:
         upstream += upstream_assets(suite, base_table)
-    audit = model.name.startswith("migration") or model.name in ("check_results", "manifest")
+    audit = model.name.startswith("migration") or model.name in DECISIVE
     return dg.AssetSpec(
         suite.key(model.name),
         deps=sorted(set(upstream)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from rag_assets_tests.warehouse.examples import (
     DOCUMENTS,
     QUERY,
@@ -221,3 +223,34 @@ def test_pairs_that_share_a_space_are_audited_apart() -> None:
     assert [r["vectors_directly_comparable"] for r in found] == [False, True]
     # new -> next: case one {d a c} to {a b c} 1/2, case two {b c d} to nothing 0.
     assert [r["mean_top_k_jaccard"] for r in found] == [0.25, 0.75]
+
+
+def test_subgroups_and_the_most_changed_queries_of_a_migration() -> None:
+    """Case "one" is relevant to a; the old space finds it first, the new one second: nDCG falls
+    from 1 to 1 / log2(3) = 0.6309. Case "two" stays as it is."""
+    example = Example(
+        spaces={"old": {**DOCUMENTS, **QUERY}, "new": {**DOCUMENTS, **QUERY}},
+        cases={
+            "one": Case({"a": 1}, subgroups=("both", "worse")),
+            "two": Case({"b": 2}, subgroups=("both",)),
+        },
+        results={
+            (0, "old", "one"): ["a", "b"],
+            (0, "new", "one"): ["b", "a"],
+            (0, "old", "two"): ["b", "c"],
+            (0, "new", "two"): ["b", "c"],
+        },
+        ks=(2,),
+        pairs=[("old", "new")],
+    )
+    con = built(example)
+    worse = row(con, "FROM migration_by_subgroup WHERE subgroup = 'worse'")
+    assert worse["delta_mean_ndcg_at_k"] == pytest.approx(0.6309297535714575 - 1, abs=1e-12)
+    assert (worse["better"], worse["worse"], worse["mean_top_k_jaccard"]) == (0, 1, 1.0)
+    both = row(con, "FROM migration_by_subgroup WHERE subgroup = 'both'")
+    assert both["delta_mean_ndcg_at_k"] == pytest.approx((0.6309297535714575 - 1) / 2, abs=1e-12)
+    first, second = rows(con, "FROM migration_changed_queries ORDER BY change_rank")
+    assert (first["case_id"], second["case_id"]) == ("one", "two")
+    assert first["old_results"] == ["a [1]", "b"]
+    assert first["new_results"] == ["b", "a [1]"]
+    assert first["query_text"] == "a text"
