@@ -57,7 +57,7 @@ def _items(collection: Collection, *, queries: bool) -> Frame:
             pc.match_substring_regex(pc.utf8_trim_whitespace(ids), r"[\s\p{Z}]")
         ),
         "id_is_not_nfc": _booleans(pc.not_equal(ids, normal)),
-        "id_looks_like_another": _repeats(normal) & ~_repeats(ids),
+        "id_looks_like_another": _repeats(normal),
         "text_is_blank": _booleans(items["is_blank"]),
         "no_group": list_lengths(items["acl"]) == 0,
         "text_repeats": _repeats(items["content_sha256"]),

@@ -202,13 +202,8 @@ def test_an_agreeing_repeated_judgement_is_merged_and_counted(tmp_path: Path) ->
 def test_line_ends_and_byte_order_marks_change_nothing_but_the_notes(
     tmp_path: Path, end: str, mark: bytes
 ) -> None:
-    found = read(
-        tmp_path,
-        **{
-            name: mark + content.replace("\n", end).encode()
-            for name, content in zip(("corpus", "queries", "qrels"), FILES.values(), strict=True)
-        },
-    )
+    spelled = {name: mark + text.replace("\n", end).encode() for name, text in FILES.items()}
+    found = read_beir(write(tmp_path, spelled), PUBLIC)
     plain = read(tmp_path / "plain")
     assert found.items.equals(plain.items)
     assert found.cases.equals(plain.cases)

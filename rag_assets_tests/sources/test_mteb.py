@@ -184,6 +184,20 @@ def test_unsound_vectors_in_a_column_are_named(
         read_table_vectors(at, "embedding", corpus, SPACE)
 
 
+@pytest.mark.parametrize("kind", ["list", "fixed"])
+def test_vectors_of_many_batches_stay_with_their_rows(tmp_path: Path, kind: str) -> None:
+    # 20,000 rows come in several batches
+    count = 20_000
+    ids = [f"d{number:05d}" for number in range(count)]
+    vectors = np.stack([np.arange(count), np.ones(count)], axis=1).astype(np.float32)
+    documents = pa.table({"_id": ids, "text": ids, "v": vector_column(kind, vectors.tolist())})
+    queries = QUERIES.append_column("v", vector_column(kind, [[5, 6], [7, 8]]))
+    folder(tmp_path, corpus=documents, queries=queries, qrels=QRELS.slice(0, 0))
+    corpus = corpus_of(read_mteb(tmp_path, PUBLIC), [SPACE])
+    space = read_table_vectors(tmp_path, "v", corpus, SPACE)
+    assert np.array_equal(space.documents, vectors)
+
+
 def test_a_column_that_holds_no_vectors_is_refused(tmp_path: Path) -> None:
     corpus = corpus_of(read_mteb(folder(tmp_path), PUBLIC), [SPACE])
     with pytest.raises(InputError, match="column text: wrong_type"):
