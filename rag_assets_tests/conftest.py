@@ -118,6 +118,20 @@ def published(first_run: tuple[Workshop, Result]) -> Workshop:
     return first_run[0]
 
 
+@pytest.fixture(scope="session")
+def republished(
+    published: Workshop, new_workshop: Callable[[Path], Workshop]
+) -> Callable[[Path], Workshop]:
+    """Workshops whose warehouse is a copy of the first run's."""
+
+    def create(folder: Path) -> Workshop:
+        workshop = new_workshop(folder)
+        shutil.copytree(published.warehouse, workshop.warehouse, symlinks=True)
+        return workshop
+
+    return create
+
+
 @pytest.fixture
 def toy() -> Tree:
     """The bundled fixture, free to change."""
