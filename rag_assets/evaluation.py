@@ -132,6 +132,16 @@ def space_results(
     return SpaceResults(pa.concat_tables(tables), searches)
 
 
+def external_results(
+    ranked: pa.Table, corpus: Corpus, space_id: str, index_name: str, depth: int
+) -> SpaceResults:
+    """A run from elsewhere (SCORED) as results of a space, cut at `depth`; we searched nothing."""
+    where = {"scope": 0, "space_no": corpus.space_no(space_id), "index_name": index_name}
+    cut = ranked.filter(pc.less_equal(ranked["rank"], depth))
+    results = _with_constants(BASE["results"], cut, **where)
+    return SpaceResults(results, BASE["searches"].empty_table())
+
+
 RESULTS_FILE, SEARCHES_FILE = "results.parquet", "searches.parquet"
 
 
@@ -209,6 +219,7 @@ def base_tables(
     pairs: Sequence[AuditedPair],
     reports: Iterable[tuple[str, CheckReport]],
     index_builds: Sequence[IndexBuild] = (),
+    external: Sequence[tuple[str, str]] = (),
     measured: Mapping[str, pa.Table] | None = None,
     spaces: Sequence[SpaceStatus] | None = None,
     manifest: Mapping[str, str],
@@ -216,8 +227,8 @@ def base_tables(
     """The inputs of the SQL models.
 
     `spaces` tells which spaces were evaluated, all of them if it is absent; `reports` pairs an
-    asset's name with a check on it; `measured` holds those of the tables
-    MEASURED that a laboratory run has filled.
+    asset's name with a check on it; `external` names runs from elsewhere as (space, index name);
+    `measured` holds those of the tables MEASURED that a laboratory run has filled.
     """
     stated = spaces or [SpaceStatus(contract) for contract in corpus.contracts]
     space_rows = [
@@ -250,6 +261,9 @@ def base_tables(
         {"space_no": build["space_no"], "index_name": build["index_name"]}
         for build in builds
         if build["status"] == BUILT
+    ]
+    indexes += [
+        {"space_no": corpus.space_no(space_id), "index_name": name} for space_id, name in external
     ]
     return {
         "spaces": _rows("spaces", space_rows),

@@ -139,6 +139,9 @@ def chain_checks(suite: Suite) -> list[dg.AssetChecksDefinition]:
             built, searched = index_path(space_id, index.name), results_path(space_id, index.name)
             checks.append(_check(suite, built, INDEX_TRAINING, _validate_training))
             checks.append(_check(suite, searched, RESULT_VALIDATION, _validate_approximate))
+    for run in suite.runs:
+        found = results_path(run.space_id, run.name)
+        checks.append(_check(suite, found, RESULT_VALIDATION, _validate_approximate))
     return checks
 
 

@@ -21,14 +21,17 @@ from rag_assets.components.chain import (
     exact_results_asset,
 )
 from rag_assets.components.checks import chain_checks
+from rag_assets.components.external_runs import external_run_asset
 from rag_assets.components.fields import (
     Audit,
     DailySchedule,
+    ExternalRun,
     Index,
     PromotionFields,
     Space,
     SweepFields,
     declared_indexes,
+    declared_runs,
     declared_sweeps,
     space_plans,
 )
@@ -61,6 +64,9 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
     k: Sequence[StrictInt] = Field(default=(3,), description="Cut-offs of all measures.")
     indexes: Sequence[Index] = Field(
         default=(), description="Approximate indexes, compared with exact search."
+    )
+    runs: Sequence[ExternalRun] = Field(
+        default=(), description="TREC run files of other searches, evaluated beside the indexes."
     )
     sweeps: Sequence[SweepFields] = Field(
         default=(), description="Experiments on the parameters of approximate indexes."
@@ -124,6 +130,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             folder=folder,
             indexes=indexes,
             sweeps=declared_sweeps(self.sweeps, indexes),
+            runs=declared_runs(self.runs, indexes, space_ids),
             thresholds=Thresholds(**self.promotion.model_dump()),
             benchmark_budget_s=self.benchmark_budget_s,
             sweep_budget_s=self.sweep_budget_s,
@@ -148,6 +155,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             if suite.indexes_of(space_id):
                 assets.append(index_benchmark_asset(suite, space_id))
         assets += [sweep_asset(suite, sweep) for sweep in suite.sweeps]
+        assets += [external_run_asset(suite, run) for run in suite.runs]
         assets.append(tables_asset(suite, models))
         job = dg.define_asset_job(
             name=suite.job_name,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import dagster as dg
 from pydantic import Field, StrictInt
 
 from rag_assets.canonical.contracts import SpaceContract, canonical_json, contract_from
-from rag_assets.components.suite import DeclaredIndex, DeclaredSweep
+from rag_assets.components.suite import AS_WRITTEN, DeclaredIndex, DeclaredRun, DeclaredSweep
 from rag_assets.embeddings.derive import derivation_of
 from rag_assets.embeddings.plans import SpacePlan
 from rag_assets.embeddings.providers import provider_config
@@ -22,12 +22,15 @@ from rag_assets.laboratory.promotion import Thresholds
 from rag_assets.laboratory.sweeps import Claim, Need, StopRule, Sweep
 
 _THRESHOLDS = Thresholds()
+_INDEX_NAME = r"[a-z][a-z0-9_]*"
 
 
 class DeriveFields(dg.Model, dg.Resolvable):
     """A space made from another one, so that an audit can change one thing at a time."""
 
-    parent: str = Field(description="Id of a space declared before this one.")
+    parent: Annotated[str, AS_WRITTEN] = Field(
+        description="Id of a space declared before this one."
+    )
     truncate: int | None = Field(default=None, description="Keep so many first components.")
     float16: bool | None = None
     int8: Literal["vector", "dimension"] | None = None
@@ -36,12 +39,12 @@ class DeriveFields(dg.Model, dg.Resolvable):
 class Space(dg.Model, dg.Resolvable):
     """One embedding space of the suite."""
 
-    space_id: str = Field(
+    space_id: Annotated[str, AS_WRITTEN] = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
         description="The space's id in the source: letters, digits, '.', '_' and '-', because it "
         "names assets and folders.",
     )
-    contract: Mapping[str, Any] | None = Field(
+    contract: Annotated[Mapping[str, Any] | None, AS_WRITTEN] = Field(
         default=None,
         description="provider, model, revision (immutable; `fitted` for lsa), dimension, metric, "
         "normalized; optional dtype, query_role, document_role, query_prompt, document_prompt, "
@@ -66,7 +69,7 @@ class Index(dg.Model, dg.Resolvable):
 
     kind: Literal["ivf_pq", "ivf_flat", "ivf_rabitq", "hnsw"]
     name: str | None = Field(default=None, description="Name in the tables; its kind if left out.")
-    spaces: Sequence[str] | None = Field(
+    spaces: Annotated[Sequence[str] | None, AS_WRITTEN] = Field(
         default=None, description="Ids of the spaces that get it; all if left out."
     )
     parameters: Mapping[str, Any] = Field(
@@ -95,7 +98,7 @@ class SweepFields(dg.Model, dg.Resolvable):
     """An experiment on one parameter of one declared index, fixed before its first run."""
 
     name: str
-    space: str
+    space: Annotated[str, AS_WRITTEN]
     index: str = Field(description="Name of a declared index: what stays fixed is taken from it.")
     vary: Mapping[str, Sequence[Any]] = Field(description="Exactly one parameter and its values.")
     seeds: Sequence[StrictInt] = Field(description="At least three.")
@@ -120,11 +123,21 @@ class PromotionFields(dg.Model, dg.Resolvable):
     max_judgement_loss: float = _THRESHOLDS.max_judgement_loss
 
 
+class ExternalRun(dg.Model, dg.Resolvable):
+    """Results of another search, from a TREC run file."""
+
+    name: str = Field(description="Its index name in the tables.")
+    space: Annotated[str, AS_WRITTEN] = Field(
+        description="The space beside whose indexes it is shown."
+    )
+    path: str = Field(description="Path of the run file, relative to the project's folder.")
+
+
 class Audit(dg.Model, dg.Resolvable):
     """A migration from an old to a new space, to be audited."""
 
-    old: str
-    new: str
+    old: Annotated[str, AS_WRITTEN]
+    new: Annotated[str, AS_WRITTEN]
 
 
 class DailySchedule(dg.Model, dg.Resolvable):
@@ -186,7 +199,7 @@ def declared_indexes(
     indexes = []
     for index in declared:
         name = index.name or index.kind
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        if not re.fullmatch(_INDEX_NAME, name):
             raise UsageError(f"index name {name!r}: use lower-case letters, digits and '_'")
         for space_id in index.spaces or space_ids:
             if space_id not in space_ids:
@@ -197,6 +210,26 @@ def declared_indexes(
         spec = spec_from(index.kind, index.parameters)
         indexes.append(DeclaredIndex(name, spec, tuple(index.spaces or space_ids)))
     return tuple(indexes)
+
+
+def declared_runs(
+    declared: Sequence[ExternalRun],
+    indexes: tuple[DeclaredIndex, ...],
+    space_ids: tuple[str, ...],
+) -> tuple[DeclaredRun, ...]:
+    """UsageError for a name that an index has, or an unknown space."""
+    taken = {(space_id, index.name) for index in indexes for space_id in index.space_ids}
+    runs = []
+    for run in declared:
+        if run.space not in space_ids:
+            raise UsageError(f"run {run.name}: unknown space {run.space!r}")
+        if not re.fullmatch(_INDEX_NAME, run.name):
+            raise UsageError(f"run name {run.name!r}: use lower-case letters, digits and '_'")
+        if run.name == EXACT or (run.space, run.name) in taken:
+            raise UsageError(f"run {run.name}: the space {run.space!r} has an index of that name")
+        taken.add((run.space, run.name))
+        runs.append(DeclaredRun(run.name, run.space, run.path))
+    return tuple(runs)
 
 
 def declared_sweeps(

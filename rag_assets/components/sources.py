@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import dagster as dg
 from pydantic import Field
 
 from rag_assets.canonical.contracts import SpaceContract
-from rag_assets.components.suite import Source, SourceRead
+from rag_assets.components.suite import AS_WRITTEN, Source, SourceRead
 from rag_assets.errors import InputError
 from rag_assets.laboratory.synthetic import synthetic_corpus
 from rag_assets.project import project_root
@@ -70,17 +70,23 @@ class CollectionSource(dg.Model, dg.Resolvable):
 
     format: Literal["beir", "trec", "mteb", "ann_hdf5", "vecs"]
     path: str = Field(description="Folder or file, relative to the project's folder.")
-    acl: Any = Field(
+    acl: Annotated[Any, AS_WRITTEN] = Field(
         default=None,
         description="Who may read the documents: a group, a list of groups or {field: "
         "metadata.groups}. Must be stated; nothing is public by accident.",
     )
-    subject_groups: Any = Field(
+    subject_groups: Annotated[Any, AS_WRITTEN] = Field(
         default=None, description="Who asks, likewise; the groups of acl if left out."
     )
-    subgroups: Any = Field(default=None, description="Fields of a query that name its subgroups.")
-    source_revision: Any = Field(default=None, description="A text or {field: ...}.")
-    splits: Any = Field(default=None, description="Names of judgement files; all if left out.")
+    subgroups: Annotated[Any, AS_WRITTEN] = Field(
+        default=None, description="Fields of a query that name its subgroups."
+    )
+    source_revision: Annotated[Any, AS_WRITTEN] = Field(
+        default=None, description="A text or {field: ...}."
+    )
+    splits: Annotated[Any, AS_WRITTEN] = Field(
+        default=None, description="Names of judgement files; all if left out."
+    )
     split_field: str | None = None
     query_prefix: str | None = None
     unjudged_queries: Literal["keep", "leave_out"] | None = None

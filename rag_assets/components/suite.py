@@ -55,6 +55,15 @@ class DeclaredIndex:
 
 
 @dataclass(frozen=True)
+class DeclaredRun:
+    """A TREC run file, evaluated under an index name of its own beside one space's indexes."""
+
+    name: str
+    space_id: str
+    path: str
+
+
+@dataclass(frozen=True)
 class DeclaredSweep:
     """An experiment on one declared index of one space."""
 
@@ -78,6 +87,7 @@ class Suite:
     folder: Path
     indexes: tuple[DeclaredIndex, ...] = ()
     sweeps: tuple[DeclaredSweep, ...] = ()
+    runs: tuple[DeclaredRun, ...] = ()
     thresholds: Thresholds = field(default_factory=Thresholds)
     benchmark_budget_s: float = 60.0
     sweep_budget_s: float = 600.0
@@ -93,10 +103,17 @@ class Suite:
     def indexes_of(self, space_id: str) -> tuple[DeclaredIndex, ...]:
         return tuple(index for index in self.indexes if space_id in index.space_ids)
 
+    def result_names(self, space_id: str) -> tuple[str, ...]:
+        """Index names of everything that has results in a space: exact, approximate, external."""
+        indexes = [index.name for index in self.indexes_of(space_id)]
+        return (EXACT, *indexes, *(run.name for run in self.runs if run.space_id == space_id))
+
     def key(self, *path: str) -> dg.AssetKey:
         return dg.AssetKey([self.name, *path])
 
 
+# Text in YAML that must stay as it is: Dagster's templates would turn the revision "1.10" into 1.1.
+AS_WRITTEN = dg.Resolver.passthrough()
 SUITE_TAG = "rag_assets/suite"  # on a suite's job: its name
 CANONICAL: AssetPath = ("canonical_items",)
 

@@ -39,7 +39,6 @@ from rag_assets.components.suite import (
 )
 from rag_assets.embeddings.files import read_embeddings
 from rag_assets.evaluation import (
-    EXACT,
     RESULTS_FILE,
     SEARCHES_FILE,
     SpaceStatus,
@@ -71,7 +70,7 @@ def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
     results = [
         suite.key(*results_path(space_id, name))
         for space_id in suite.space_ids
-        for name in (EXACT, *(index.name for index in suite.indexes_of(space_id)))
+        for name in suite.result_names(space_id)
     ]
     canonical = [suite.key(*CANONICAL)]
     if base_table in SWEEP_TABLES:
@@ -256,7 +255,7 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
             space = read_embeddings(embeddings.folder)
             spaces.append(SpaceStatus(space.contract))
             space_items.append(space_item_rows(space, corpus.space_no(space_id)))
-        for name in (EXACT, *(index.name for index in suite.indexes_of(space_id))):
+        for name in suite.result_names(space_id):
             found = guarded(store, results_path(space_id, name), RESULT_VALIDATION)
             built_on(found, canonical)
             built_on(found, embeddings)
@@ -275,6 +274,7 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
         results=[found.folder / RESULTS_FILE for found in results],
         searches=[found.folder / SEARCHES_FILE for found in results],
         index_builds=builds,
+        external=[(run.space_id, run.name) for run in suite.runs],
         measured=_measured(suite, store, corpus, embedded),
         ks=suite.ks,
         pairs=suite.pairs,
