@@ -58,7 +58,7 @@ def approximate_index_asset(
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
-            artifacts = store.of(suite, context.run_id)
+            artifacts = store.of(suite, context.run.run_id)
             embeddings = guarded(artifacts, embeddings_path(space_id), CONTRACT_VALIDATION)
             if embeddings.not_executed:
                 return not_executed(
@@ -122,7 +122,7 @@ def approximate_results_asset(
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
-            artifacts = store.of(suite, context.run_id)
+            artifacts = store.of(suite, context.run.run_id)
             canonical, embeddings = checked_inputs(artifacts, space_id)
             exact_index = artifacts.read(index_path(space_id))
             stored = artifacts.read(index_path(space_id, name))

@@ -71,7 +71,7 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
             corpus = read.corpus
             _declared_spaces_only(suite, corpus)
             content = corpus_digest(corpus)
-            artifacts = store.of(suite, context.run_id)
+            artifacts = store.of(suite, context.run.run_id)
             artifact = artifacts.write(
                 CANONICAL, digest(code, content), lambda folder: write_corpus(corpus, folder)
             )
@@ -118,7 +118,7 @@ def embeddings_asset(suite: Suite, plan: SpacePlan) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
-            artifacts = store.of(suite, context.run_id)
+            artifacts = store.of(suite, context.run.run_id)
             canonical = guarded(artifacts, CANONICAL, CONTRACT_VALIDATION)
             parent = None
             if plan.parent is not None:
@@ -187,7 +187,7 @@ def exact_index_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
-            artifacts = store.of(suite, context.run_id)
+            artifacts = store.of(suite, context.run.run_id)
             embeddings = guarded(artifacts, embeddings_path(space_id), CONTRACT_VALIDATION)
             if embeddings.not_executed:
                 return not_executed(
@@ -230,7 +230,7 @@ def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
-            artifacts = store.of(suite, context.run_id)
+            artifacts = store.of(suite, context.run.run_id)
             canonical, embeddings = checked_inputs(artifacts, space_id)
             stored_index = artifacts.read(index_path(space_id))
             built_on(stored_index, embeddings)

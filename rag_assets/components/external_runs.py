@@ -49,7 +49,7 @@ def external_run_asset(suite: Suite, declared: DeclaredRun) -> dg.AssetsDefiniti
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
-            artifacts = store.of(suite, context.run_id)
+            artifacts = store.of(suite, context.run.run_id)
             canonical, embeddings = checked_inputs(artifacts, declared.space_id)
             inputs = (canonical, embeddings)
             if embeddings.not_executed:  # its rights could not be checked against the space

@@ -75,7 +75,7 @@ def index_benchmark_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
-            artifacts = store.of(suite, context.run_id)
+            artifacts = store.of(suite, context.run.run_id)
             canonical, embeddings = checked_inputs(artifacts, space_id)
             inputs = (canonical, embeddings)
             if embeddings.not_executed:
@@ -158,7 +158,7 @@ def sweep_asset(suite: Suite, declared: DeclaredSweep) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> dg.MaterializeResult[None]:
         with failures_in_plain_words():
-            artifacts = store.of(suite, context.run_id)
+            artifacts = store.of(suite, context.run.run_id)
             canonical, embeddings = checked_inputs(artifacts, space_id)
             inputs = (canonical, embeddings)
             if embeddings.not_executed:

@@ -111,8 +111,8 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> Iterator[dg.MaterializeResult[None]]:
         with failures_in_plain_words():
-            artifacts = store.of(suite, context.run_id)
-            base = _base(suite, artifacts, context.run_id)
+            artifacts = store.of(suite, context.run.run_id)
+            base = _base(suite, artifacts, context.run.run_id)
             gates: list[CheckReport] = []
             audit_name = f"{suite.name}/{AUDIT[0]}"
 
