@@ -31,7 +31,16 @@ def clustered_space(count: int, dimension: int) -> tuple[EmbeddedSpace, np.ndarr
     near = documents[rng.integers(0, count, _QUERIES)]
     queries = near + 0.5 * rng.standard_normal(near.shape, dtype=np.float32)
     contract = SpaceContract(
-        "bench", "synthetic", "clusters", "1", dimension, "cosine", False, "query", "document"
+        "bench",
+        "synthetic",
+        "clusters",
+        "1",
+        dimension,
+        "cosine",
+        False,
+        "query",
+        "document",
+        "float32",
     )
     constants = {
         "role": "document",
