@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import yaml
 from dagster import DagsterEventType
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from rag_assets.components.suite import SUITE_TAG
 from rag_assets.errors import RagAssetsError, StoreError, UsageError
@@ -116,7 +116,7 @@ def _definitions() -> dg.Definitions:
         raise UsageError(message.replace(f"{project_root()}/", "")) from None
 
 
-def _fault(fault: ErrorDetails) -> str:
+def _fault(fault: Mapping[str, Any]) -> str:
     place = ".".join(map(str, fault["loc"]))
     return f"{place}: {fault['msg']}" if place else fault["msg"]
 
