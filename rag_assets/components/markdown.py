@@ -7,10 +7,11 @@ and the page has room for about 35 characters: so tables are narrow and written 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
+Row = Mapping[str, object]
 _HASH = re.compile(r"[0-9a-f]{64}")
 _SHOWN_HASH = 12
 # A line such as "recall_at_k    : ..." or "delta_x = ..." defines the columns that it starts with.
@@ -27,33 +28,37 @@ def markdown_table(
     Rows that agree in the columns `above` share a table, under a line with these values.
     """
     names = labels or {name: name for name in table.column_names}
-    groups: dict[str, list[list[object]]] = {}
-    for row in table.to_pylist():
-        title = _title(row, above)
-        groups.setdefault(title, []).append([row[name] for name in names])
-    tables = [
-        (f"**{title}**\n\n" if title else "") + _lines(list(names.values()), rows)
-        for title, rows in groups.items()
-    ]
-    return "\n\n".join(tables) or _lines(list(names.values()), [])
+
+    def lines(rows: Sequence[Row]) -> str:
+        return _lines(list(names.values()), ([row[name] for name in names] for row in rows))
+
+    return _grouped(table, above, lines)
 
 
 def markdown_fields(
-    table: pa.Table, headings: Sequence[str], labels: Mapping[str, str] | None = None
+    table: pa.Table,
+    headings: Sequence[str],
+    labels: Mapping[str, str] | None = None,
+    *,
+    above: Sequence[str] = (),
 ) -> str:
     """One line per column that is not a heading, one column per row: for few, wide rows.
 
-    The heading of a row is its values in the columns `headings`, such as "toy-v1 exact k=3".
+    The heading of a row is its values in the columns `headings`, such as "toy-v1 exact".
     `labels` (column -> name of its line) chooses and names the lines; without it, all are shown.
+    Rows that agree in the columns `above` share a table, under a line with these values.
     """
-    rows = table.to_pylist()
     # Spaces let the page break long names, and leave room for the values.
-    shown_names = [name for name in table.column_names if name not in headings]
-    names = labels or {name: name.replace("_", " ") for name in shown_names}
-    return _lines(
-        ["", *(_title(row, headings) for row in rows)],
-        ([label, *(row[name] for row in rows)] for name, label in names.items()),
-    )
+    fields = [name for name in table.column_names if name not in (*headings, *above)]
+    names = labels or {name: name.replace("_", " ") for name in fields}
+
+    def lines(rows: Sequence[Row]) -> str:
+        return _lines(
+            ["", *(_title(row, headings) for row in rows)],
+            ([label, *(row[name] for row in rows)] for name, label in names.items()),
+        )
+
+    return _grouped(table, above, lines)
 
 
 def shown(value: object) -> str:
@@ -115,7 +120,15 @@ def _paragraphs(header: str) -> list[tuple[str, bool]]:
     return paragraphs
 
 
-def _title(row: Mapping[str, object], names: Sequence[str]) -> str:
+def _grouped(table: pa.Table, above: Sequence[str], lines: Callable[[Sequence[Row]], str]) -> str:
+    groups: dict[str, list[Row]] = {}
+    for row in table.to_pylist():
+        groups.setdefault(_title(row, above), []).append(row)
+    tables = [(f"**{title}**\n\n" if title else "") + lines(rows) for title, rows in groups.items()]
+    return "\n\n".join(tables) or lines([])
+
+
+def _title(row: Row, names: Sequence[str]) -> str:
     return " ".join(("k=" if name == "k" else "") + shown(row[name]) for name in names)
 
 

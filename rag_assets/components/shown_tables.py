@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from rag_assets.components.markdown import markdown_fields, markdown_table
 
-PAIR = ("old_space_id", "new_space_id", "index_name", "k")
-SPACE = ("space_id", "index_name", "k")
+PAIR = ("old_space_id", "new_space_id", "k")
+SPACE = ("space_id", "k")
+INDEX = ("index_name",)
 MEANS = {
     "query_count": "cases",
     "defined_count": "defined",
@@ -25,13 +26,11 @@ SHOWN_ROWS = 50
 SHOWN: dict[str, Callable[[pa.Table], str]] = {
     "spaces": lambda rows: markdown_fields(rows, ["space_id"]),
     "space_inventory": lambda rows: markdown_fields(rows, ["space_id"]),
-    "metric_by_space": lambda rows: markdown_fields(rows, SPACE, MEANS),
-    "metric_by_subgroup": lambda rows: markdown_table(
-        rows,
-        {"subgroup": "subgroup", **MEANS},
-        above=SPACE,
+    "metric_by_space": lambda rows: markdown_fields(rows, INDEX, MEANS, above=SPACE),
+    "metric_by_subgroup": lambda rows: markdown_fields(
+        rows, ["subgroup"], MEANS, above=(*SPACE, *INDEX)
     ),
-    "migration_audit": lambda rows: markdown_fields(rows, PAIR),
+    "migration_audit": lambda rows: markdown_fields(rows, INDEX, above=PAIR),
     "migration_by_query": lambda rows: markdown_table(
         rows,
         {
@@ -41,7 +40,7 @@ SHOWN: dict[str, Callable[[pa.Table], str]] = {
             "delta_reciprocal_rank": "Δ RR",
             "delta_recall_at_k": "Δ recall",
         },
-        above=PAIR,
+        above=(*PAIR, *INDEX),
     ),
     "migration_by_subgroup": lambda rows: markdown_table(
         rows,
@@ -87,7 +86,7 @@ SHOWN: dict[str, Callable[[pa.Table], str]] = {
     ),
     "ann_recall_by_space": lambda rows: markdown_fields(
         rows,
-        SPACE,
+        INDEX,
         {
             "query_count": "cases",
             "defined_count": "defined",
@@ -97,8 +96,9 @@ SHOWN: dict[str, Callable[[pa.Table], str]] = {
             "mean_nprobe": "nprobe",
             "mean_ndcg_cost": "nDCG cost",
         },
+        above=SPACE,
     ),
-    "index_benchmark": lambda rows: markdown_fields(rows, SPACE),
+    "index_benchmark": lambda rows: markdown_fields(rows, INDEX, above=SPACE),
     "check_results": lambda rows: markdown_table(
         rows, {"asset": "asset", "check_name": "check", "passed": "passed"}
     ),
@@ -109,23 +109,19 @@ PLOTTED = ("metric_by_space", "ann_recall_by_space", "migration_audit")
 
 def shown_table(
     connection: duckdb.DuckDBPyConnection, name: str, row_count: int
-) -> dict[str, dg.MetadataValue[str] | float]:
-    """Metadata of the table `name`: itself as Markdown, and its measures as plotted numbers.
-
-    Empty for tables that are not shown.
-    """
+) -> dict[str, dg.MetadataValue[str]]:
+    """The table `name` as Markdown; nothing for tables that are not shown."""
     if name not in SHOWN:
         return {}
-    rows = connection.sql(f"SELECT * FROM {name} LIMIT {SHOWN_ROWS}").to_arrow_table()
     unseen = f"\n\nand {row_count - SHOWN_ROWS} more rows" if row_count > SHOWN_ROWS else ""
-    return {
-        "table": dg.MetadataValue.md(SHOWN[name](rows) + unseen),
-        **(_numbers(rows) if name in PLOTTED else {}),
-    }
+    return {"table": dg.MetadataValue.md(SHOWN[name](_first_rows(connection, name)) + unseen)}
 
 
-def _numbers(table: pa.Table) -> dict[str, float]:
+def plotted_numbers(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, float]:
     """Measures as single numbers, which the UI plots over time: "mrr_at_3 (toy-v1, exact)"."""
+    if name not in PLOTTED:
+        return {}
+    table = _first_rows(connection, name)
     numbers = {}
     for row in table.to_pylist():
         named = ("space_id", "old_space_id", "new_space_id", "index_name")
@@ -135,3 +131,7 @@ def _numbers(table: pa.Table) -> dict[str, float]:
                 measure = column.replace("top_k_", "").removesuffix("_at_k")
                 numbers[f"{measure}_at_{row['k']} ({whose})"] = value
     return numbers
+
+
+def _first_rows(connection: duckdb.DuckDBPyConnection, name: str) -> pa.Table:
+    return connection.sql(f"SELECT * FROM {name} LIMIT {SHOWN_ROWS}").to_arrow_table()

@@ -23,7 +23,7 @@ from rag_assets.components.checks import (
     guarded,
 )
 from rag_assets.components.markdown import column_meanings, markdown_header
-from rag_assets.components.shown_tables import shown_table
+from rag_assets.components.shown_tables import plotted_numbers, shown_table
 from rag_assets.components.suite import (
     CANONICAL,
     DeclaredIndex,
@@ -336,6 +336,7 @@ def _materialized(
         "query": f"SELECT * FROM {model.name}",
         "database": dg.MetadataValue.path(f"{shown_path(warehouse)}/{suite.name}.duckdb"),
         "release": release.release_id,
+        **plotted_numbers(connection, model.name),
     }
     return dg.MaterializeResult(
         asset_key=suite.key(model.name),

@@ -66,6 +66,9 @@ def test_wide_rows_stand_upright() -> None:
         "|mean recall|0.5000|–|",
         "|passed|true|false|",
     ]
+    stacked = markdown_fields(MEASURES, [], {"passed": "gate"}, above=["space_id"])
+    assert stacked.split("\n\n")[::2] == ["**old**", "**new**"]
+    assert stacked.split("\n\n")[3] == "|||\n|---|---|\n|gate|false|"
     assert markdown_fields(MEASURES, ["space_id"], {"passed": "gate"}).splitlines()[2:] == [
         "|gate|true|false|"
     ]
