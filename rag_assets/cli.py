@@ -273,7 +273,7 @@ def _groups_or_field(text: str) -> Any:
     metavar="SPACE_ID=FOLDER",
     callback=_named_paths,
     help="A space and the folder of its doc_vectors.npy, query_vectors.npy, doc_ids.txt and "
-    "query_ids.txt; repeatable.",
+    "query_ids.txt; repeatable. Without any, the suite starts with an LSA space.",
 )
 @click.option(
     "--contract",

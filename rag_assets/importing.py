@@ -10,17 +10,30 @@ from typing import Any
 
 import numpy as np
 
-from rag_assets.canonical.contracts import STATED_DEFAULTS, SpaceContract, contract_from
+from rag_assets.canonical.contracts import STATED_DEFAULTS, contract_from
 from rag_assets.canonical.corpus import digest_array
 from rag_assets.errors import InputError, Problem, UsageError
 from rag_assets.quality.report import CheckReport
-from rag_assets.sources.collection import Collection
+from rag_assets.sources.collection import Collection, GivenVectors
 from rag_assets.sources.formats import READERS, read_collection
 from rag_assets.sources.numbering import corpus_of
 from rag_assets.sources.options import source_options
 from rag_assets.sources.vector_files import load_npy, read_vector_folder
 
 UNSTATED = "unstated"
+# Where no vectors are given: a space that needs no model, so that there is something to look at.
+LSA_SPACE: dict[str, Any] = {
+    "space_id": "words",
+    "contract": {
+        "provider": "scikit-learn",
+        "model": "TF-IDF and truncated SVD",
+        "revision": "fitted",
+        "dimension": 128,
+        "metric": "cosine",
+        "normalized": True,
+    },
+    "vectors": {"provider": "lsa"},
+}
 _UNIT = 1e-6
 
 
@@ -47,7 +60,8 @@ def import_suite(
 ) -> Imported:
     """Write `<defs>/<suite>/defs.yaml` after everything it names was read and checked.
 
-    `vectors` maps space ids to vector folders, `contracts` to stated contract fields. InputError
+    `vectors` maps space ids to vector folders, `contracts` to stated contract fields. Without
+    vectors, and where the source holds none, the suite gets one LSA space. InputError
     for bad data, UsageError for a suite that exists or settings that cannot work; nothing is
     written then.
     """
@@ -56,31 +70,47 @@ def import_suite(
         raise UsageError(f"the suite {suite} exists already; name another or remove {folder.name}/")
     if source_format not in READERS:
         raise UsageError(f"unknown format {source_format!r}; known are {', '.join(READERS)}")
-    if not vectors:
-        raise UsageError("name at least one space: --vectors SPACE_ID=FOLDER")
     if unknown := sorted(contracts.keys() - vectors.keys()):
         raise UsageError(f"a contract is given for {unknown[0]!r}, which has no --vectors")
+    from rag_assets.quality.collection import sound_collection
+
     options = source_options(settings)
     options.document_groups()
     options.asking_groups()
     collection = read_collection(source_format, path, options, os.fspath(path))
-    stated = {
-        space_id: stated_contract(space_id, at, contracts.get(space_id, {}))
-        for space_id, at in vectors.items()
-    }
-    made = [contract_from(space_id, stated[space_id]) for space_id in vectors]
+    report = sound_collection(collection, os.fspath(path))
+    if collection.vectors is not None:
+        if vectors:
+            raise UsageError(f"{source_format} holds vectors of its own; leave --vectors out")
+        spaces = [_own_space(collection.vectors)]
+    elif vectors:
+        spaces = [
+            {
+                "space_id": space_id,
+                "contract": stated_contract(space_id, at, contracts.get(space_id, {})),
+                "vectors": {"provider": "precomputed", "folder": _from_root(at, root)},
+            }
+            for space_id, at in vectors.items()
+        ]
+    else:
+        spaces = [LSA_SPACE]
+    made = [contract_from(space["space_id"], space["contract"]) for space in spaces]
     corpus = corpus_of(collection, made)
     for contract in made:
-        read_vector_folder(vectors[contract.space_id], corpus, contract)
-    report = _checked(collection, path)
-
-    attributes = _attributes(source_format, path, suite, root, settings, vectors, made, stated, ks)
+        if contract.space_id in vectors:
+            read_vector_folder(vectors[contract.space_id], corpus, contract)
+    attributes = {
+        "name": suite,
+        "description": f"Imported from a {source_format} collection.",
+        "source": {"format": source_format, "path": _from_root(path, root), **settings},
+        "spaces": spaces,
+        "k": list(ks),
+    }
     folder.mkdir(parents=True)
     file = folder / "defs.yaml"
     draft = folder / ".defs.yaml.draft"
-    draft.write_text(
-        _yaml(attributes, unstated=any(UNSTATED in s.values() for s in stated.values())), "utf-8"
-    )
+    unstated = any(UNSTATED in space["contract"].values() for space in spaces)
+    draft.write_text(_yaml(attributes, unstated=unstated), "utf-8")
     os.replace(draft, file)
     return Imported(file, collection, report)
 
@@ -88,19 +118,7 @@ def import_suite(
 def stated_contract(space_id: str, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """Contract fields: those given, and what the vectors themselves can tell."""
     documents = load_npy(folder / "doc_vectors.npy", os.path.join(folder, "doc_vectors.npy"))
-    norms = np.linalg.norm(documents[:1000].astype(np.float64), axis=1)
-    found = {
-        "provider": UNSTATED,
-        "model": UNSTATED,
-        # Two spaces that say nothing of their models must not pass for the same one.
-        "revision": f"{UNSTATED}, vectors sha256:{digest_array(documents)}",
-        "dimension": int(documents.shape[1]),
-        "metric": "cosine",
-        "normalized": bool(np.abs(norms - 1).max(initial=0.0) <= _UNIT),
-        "dtype": documents.dtype.name
-        if documents.dtype.name in ("float32", "float64")
-        else "float32",
-    }
+    found = _told(documents, "cosine")
     if "dimension" in given and given["dimension"] != found["dimension"]:
         raise UsageError(
             f"space {space_id}: the contract says dimension {given['dimension']}, its vectors have "
@@ -108,6 +126,21 @@ def stated_contract(space_id: str, folder: Path, given: Mapping[str, Any]) -> di
         )
     stated = {**found, **{name: value for name, value in given.items() if value is not None}}
     return {name: value for name, value in stated.items() if STATED_DEFAULTS.get(name) != value}
+
+
+def _told(documents: np.ndarray, metric: str) -> dict[str, Any]:
+    """What vectors tell of their contract."""
+    norms = np.linalg.norm(documents[:1000].astype(np.float64), axis=1)
+    return {
+        "provider": UNSTATED,
+        "model": UNSTATED,
+        # Two spaces that say nothing of their models must not pass for the same one.
+        "revision": f"{UNSTATED}, vectors sha256:{digest_array(documents)}",
+        "dimension": int(documents.shape[1]),
+        "metric": metric,
+        "normalized": bool(np.abs(norms - 1).max(initial=0.0) <= _UNIT),
+        "dtype": "float64" if documents.dtype == np.float64 else "float32",
+    }
 
 
 def read_contract_file(path: Path) -> dict[str, Any]:
@@ -128,56 +161,16 @@ def _bad_contract(path: Path, found: str) -> InputError:
     return InputError([Problem("contract_file", os.fspath(path), "whole file", found, remedy)])
 
 
-def _checked(collection: Collection, path: Path) -> CheckReport:
-    from rag_assets.quality.collection import check_collection
-
-    report = check_collection(collection)
-    if report.blocks:
-        raise InputError(
-            Problem(
-                "data_checks",
-                os.fspath(path),
-                outcome.column or outcome.table,
-                f"{outcome.observed} ({', '.join(outcome.sample[:3])})",
-                outcome.meaning,
-            )
-            for outcome in report.outcomes
-            if outcome.blocks
-        )
-    return report
-
-
-def _attributes(
-    source_format: str,
-    path: Path,
-    suite: str,
-    root: Path,
-    settings: Mapping[str, Any],
-    vectors: Mapping[str, Path],
-    contracts: Sequence[SpaceContract],
-    stated: Mapping[str, Mapping[str, Any]],
-    ks: Sequence[int],
-) -> dict[str, Any]:
-    def from_root(place: Path) -> str:
-        return Path(os.path.relpath(place.absolute(), root)).as_posix()
-
+def _own_space(given: GivenVectors) -> dict[str, Any]:
+    """The one space of a source that holds vectors, as far as the vectors can tell."""
     return {
-        "name": suite,
-        "description": f"Imported from a {source_format} collection.",
-        "source": {"format": source_format, "path": from_root(path), **settings},
-        "spaces": [
-            {
-                "space_id": contract.space_id,
-                "contract": dict(stated[contract.space_id]),
-                "vectors": {
-                    "provider": "precomputed",
-                    "folder": from_root(vectors[contract.space_id]),
-                },
-            }
-            for contract in contracts
-        ],
-        "k": list(ks),
+        "space_id": "given",
+        "contract": _told(given.documents, given.metric or "cosine"),
     }
+
+
+def _from_root(place: Path, root: Path) -> str:
+    return Path(os.path.relpath(place.absolute(), root)).as_posix()
 
 
 def _yaml(attributes: Mapping[str, Any], *, unstated: bool) -> str:

@@ -100,8 +100,6 @@ def test_nothing_is_written_when_anything_is_wrong(beir: Path, tmp_path: Path) -
     good = {"one": vectors(tmp_path / "one")}
     with pytest.raises(UsageError, match="who may read"):
         imported(beir, tmp_path, vectors=good, settings={})
-    with pytest.raises(UsageError, match="at least one space"):
-        imported(beir, tmp_path, vectors={})
     with pytest.raises(UsageError, match="dimension 4, its vectors have 3"):
         imported(beir, tmp_path, vectors=good, contracts={"one": {"dimension": 4}})
     with pytest.raises(UsageError, match="no --vectors"):
@@ -121,3 +119,12 @@ def test_an_existing_suite_is_not_overwritten(beir: Path, tmp_path: Path) -> Non
     imported(beir, tmp_path, vectors=spaces)
     with pytest.raises(UsageError, match="exists already"):
         imported(beir, tmp_path, vectors=spaces)
+
+
+def test_without_vectors_the_suite_starts_with_a_space_that_needs_no_model(
+    beir: Path, tmp_path: Path
+) -> None:
+    attributes = imported(beir, tmp_path, vectors={})["attributes"]
+    assert isinstance(attributes, dict)
+    [space] = attributes["spaces"]
+    assert (space["space_id"], space["vectors"]) == ("words", {"provider": "lsa"})

@@ -21,7 +21,9 @@ from rag_assets.embeddings.files import read_embeddings
 from rag_assets.errors import StoreError
 from rag_assets.evaluation import RESULTS_FILE, check_scoped_results
 from rag_assets.indexes.builds import read_index_build
+from rag_assets.measures import MAX_GRADE, MIN_GRADE
 from rag_assets.quality.execution import check_execution
+from rag_assets.quality.ground_truth import check_ground_truth
 from rag_assets.quality.report import CheckReport
 from rag_assets.quality.suites import check_canonical_items, check_embeddings
 from rag_assets.quality.training import check_index_training
@@ -30,6 +32,7 @@ from rag_assets.store import Artifact, AssetPath, Store
 CONTRACT_VALIDATION = "contract_validation"
 DATA_CHECKS = "data_checks"
 RESULT_VALIDATION = "result_validation"
+GROUND_TRUTH = "ground_truth_agrees"
 INDEX_TRAINING = "index_training"
 MECHANICAL_GATES = "mechanical_gates"
 
@@ -42,6 +45,9 @@ _DESCRIPTIONS = {
     RESULT_VALIDATION: "Great Expectations suite: result lists are well formed, and no subject got "
     "a document that its groups may not read (leaked pairs must be 0). On failure: do not serve "
     "from this index; no release is published.",
+    GROUND_TRUTH: "Great Expectations suite: our exact results are the nearest neighbours that the "
+    "source itself states, up to ties. On failure: the metric or the vectors are not what the "
+    "source was made with.",
     INDEX_TRAINING: "Great Expectations suite: the index had enough vectors to train on. It warns "
     "and never blocks: ann_recall_by_space says how good the index is.",
     MECHANICAL_GATES: "Great Expectations suite: in every audited pair both spaces hold the same "
@@ -139,6 +145,9 @@ def chain_checks(suite: Suite) -> list[dg.AssetChecksDefinition]:
             built, searched = index_path(space_id, index.name), results_path(space_id, index.name)
             checks.append(_check(suite, built, INDEX_TRAINING, _validate_training))
             checks.append(_check(suite, searched, RESULT_VALIDATION, _validate_approximate))
+        if suite.source.holds == "vectors":
+            found = results_path(space_id)
+            checks.append(_check(suite, found, GROUND_TRUTH, _validate_ground_truth))
     for run in suite.runs:
         found = results_path(run.space_id, run.name)
         checks.append(_check(suite, found, RESULT_VALIDATION, _validate_approximate))
@@ -176,13 +185,30 @@ def _check(
 
 def _validate_canonical(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:
     corpus = read_corpus(artifact.folder)
-    return check_canonical_items(corpus, judgements_required=suite.source.judged)
+    if suite.source.judged:
+        return check_canonical_items(corpus)
+    # Collections of the field judge some queries, and grade as they like.
+    return check_canonical_items(corpus, judgements_required=False, grades=(MIN_GRADE, MAX_GRADE))
 
 
 def _validate_embeddings(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:
     canonical = store.read(CANONICAL)
     built_on(artifact, canonical)
     return check_embeddings(read_embeddings(artifact.folder), read_corpus(canonical.folder))
+
+
+def _validate_ground_truth(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:
+    canonical = store.read(CANONICAL)
+    embeddings = store.read(embeddings_path(artifact.asset[0]))
+    built_on(artifact, embeddings)
+    assert suite.source.collection is not None  # it holds vectors
+    results = pq.read_table(artifact.folder / RESULTS_FILE)
+    return check_ground_truth(
+        suite.source.collection(),
+        read_corpus(canonical.folder),
+        read_embeddings(embeddings.folder),
+        results,
+    )
 
 
 def _validate_training(suite: Suite, store: Store, artifact: Artifact) -> CheckReport:

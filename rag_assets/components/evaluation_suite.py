@@ -115,7 +115,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
                 + ", ".join(space_ids)
             )
         source = self.source.source()
-        plans = space_plans(self.spaces, source_holds_contracts=source.holds_contracts)
+        plans = space_plans(self.spaces, source_holds=source.holds)
         indexes = declared_indexes(self.indexes, space_ids)
         declared = None if self.audits is None else [(a.old, a.new) for a in self.audits]
         return Suite(

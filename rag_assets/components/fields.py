@@ -148,7 +148,9 @@ class DailySchedule(dg.Model, dg.Resolvable):
     enabled: bool = Field(default=False, description="Whether the schedule starts switched on.")
 
 
-def space_plans(spaces: Sequence[Space], *, source_holds_contracts: bool) -> tuple[SpacePlan, ...]:
+def space_plans(
+    spaces: Sequence[Space], *, source_holds: Literal["contracts", "vectors", "texts"]
+) -> tuple[SpacePlan, ...]:
     """UsageError for a space without vectors, with two sources of them, or an unknown parent."""
     plans: dict[str, SpacePlan] = {}
     for space in spaces:
@@ -169,10 +171,14 @@ def space_plans(spaces: Sequence[Space], *, source_holds_contracts: bool) -> tup
                 derivation=derivation_of(settings),
                 matryoshka_dimensions=tuple(parent.matryoshka_dimensions),
             )
-        elif source_holds_contracts:
+        elif source_holds == "contracts":
             if space.contract is not None or space.vectors is not None:
                 raise UsageError(f"{where}: contract and vectors come from the source itself")
             plan = SpacePlan(space.space_id)
+        elif source_holds == "vectors":
+            if space.contract is None or space.vectors is not None:
+                raise UsageError(f"{where}: state its contract; the source itself holds vectors")
+            plan = SpacePlan(space.space_id, contract_from(space.space_id, space.contract))
         elif space.contract is None or space.vectors is None:
             raise UsageError(f"{where}: state its contract and where its vectors come from")
         else:

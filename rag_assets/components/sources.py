@@ -14,6 +14,7 @@ from rag_assets.components.suite import AS_WRITTEN, Source, SourceRead
 from rag_assets.errors import InputError
 from rag_assets.laboratory.synthetic import synthetic_corpus
 from rag_assets.project import project_root
+from rag_assets.sources.collection import Collection
 from rag_assets.sources.fixture import load_fixture
 from rag_assets.sources.formats import read_collection
 from rag_assets.sources.numbering import corpus_of
@@ -99,13 +100,15 @@ class CollectionSource(dg.Model, dg.Resolvable):
         options.document_groups()  # a missing statement is a fault of the YAML, not of the data
         options.asking_groups()
 
-        def read(contracts: Sequence[SpaceContract]) -> SourceRead:
-            from rag_assets.quality.collection import check_collection
+        def collected() -> Collection:
+            return read_collection(self.format, project_root() / self.path, options, self.path)
 
-            collection = read_collection(
-                self.format, project_root() / self.path, options, self.path
-            )
-            return SourceRead(corpus_of(collection, contracts), check_collection(collection))
+        def read(contracts: Sequence[SpaceContract]) -> SourceRead:
+            from rag_assets.quality.collection import sound_collection
+
+            collection = collected()
+            report = sound_collection(collection, self.path)
+            return SourceRead(corpus_of(collection, contracts), report)
 
         return Source(
             shown=self.path,
@@ -113,5 +116,6 @@ class CollectionSource(dg.Model, dg.Resolvable):
             read=read,
             data_checks=True,
             judged=False,
-            holds_contracts=False,
+            holds="vectors" if self.format in ("ann_hdf5", "vecs") else "texts",
+            collection=collected,
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import dagster as dg
 
@@ -19,6 +20,7 @@ from rag_assets.indexes.specs import IndexSpec
 from rag_assets.laboratory.promotion import Thresholds
 from rag_assets.laboratory.sweeps import Sweep
 from rag_assets.quality.report import CheckReport
+from rag_assets.sources.collection import Collection
 from rag_assets.store import AssetPath, Store
 
 
@@ -33,16 +35,17 @@ class SourceRead:
 @dataclass(frozen=True)
 class Source:
     """Where a suite's corpus comes from. `shown` names it to people; `judged`: every case must
-    have a judgement; `holds_contracts`: spaces and their vectors come with it, and `read` is
-    given the contracts that the YAML states where they do not; `data_checks`: reading also reports
-    on the collection itself."""
+    have a judgement; `holds`: what comes with it, contracts with vectors, vectors of one space, or
+    only texts; `read` is given the contracts that the YAML states; `data_checks`: reading also
+    reports on the collection itself, which `collection` reads once more."""
 
     shown: str
     kind: str
     read: Callable[[Sequence[SpaceContract]], SourceRead]
     data_checks: bool = False
     judged: bool = True
-    holds_contracts: bool = True
+    holds: Literal["contracts", "vectors", "texts"] = "contracts"
+    collection: Callable[[], Collection] | None = None
 
 
 @dataclass(frozen=True)

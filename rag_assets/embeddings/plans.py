@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from rag_assets.embeddings.providers import (
 )
 from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
 from rag_assets.errors import ProviderMissing
+from rag_assets.sources.mteb import read_table_vectors
 from rag_assets.sources.vector_files import read_vector_folder
 
 
@@ -86,7 +88,19 @@ def make_space(
         space = declared_embeddings(corpus, plan.space_id)
         return MadeSpace(space.contract, space)
     if isinstance(plan.vectors, PrecomputedConfig):
-        space = read_vector_folder(root / plan.vectors.folder, corpus, plan.contract)
+        files = plan.vectors
+        read = (
+            read_vector_folder
+            if files.column is None
+            else partial(read_table_vectors, column=files.column)
+        )
+        space = read(
+            root / files.folder,
+            corpus=corpus,
+            contract=plan.contract,
+            shown=files.folder,
+            ignore_extra=files.ignore_extra,
+        )
         return MadeSpace(space.contract, space)
     try:
         contract = complete_contract(plan.contract, plan.vectors, corpus)

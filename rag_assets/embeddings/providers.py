@@ -71,10 +71,13 @@ class BadResponse(BatchFailure):
 
 @dataclass(frozen=True, slots=True)
 class PrecomputedConfig:
-    """Vectors that the source holds as files."""
+    """Vectors in files: .npy with ids beside it, or a `column` of the Parquet or Arrow tables of
+    documents and queries. `ignore_extra`: vectors of unknown ids are left out, not refused."""
 
     provider: ClassVar[str] = "precomputed"
     folder: str
+    column: str | None = None
+    ignore_extra: bool = False
 
 
 @dataclass(frozen=True, slots=True)

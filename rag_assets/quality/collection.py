@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rag_assets.errors import InputError, Problem
 from rag_assets.measures import MAX_GRADE, MIN_GRADE
 from rag_assets.quality.columns import labels, list_lengths, outer_whitespace
 from rag_assets.quality.readability import hidden_pairs, set_column
@@ -15,6 +16,25 @@ from rag_assets.quality.validation import Frame, Rule, between, in_set, row_coun
 from rag_assets.sources.collection import Collection
 
 _WORTH_A_WARNING = ("unjudged_queries", "blank_documents", "orphan_judgements")
+
+
+def sound_collection(collection: Collection, shown: str) -> CheckReport:
+    """The report of `check_collection`. InputError, listing every blocking outcome with sample ids,
+    where there is one; `shown` names the source."""
+    report = check_collection(collection)
+    if report.blocks:
+        raise InputError(
+            Problem(
+                "data_checks",
+                shown,
+                outcome.column or outcome.table,
+                f"{outcome.observed} ({', '.join(outcome.sample[:3])})",
+                outcome.meaning,
+            )
+            for outcome in report.outcomes
+            if outcome.blocks
+        )
+    return report
 
 
 def check_collection(collection: Collection) -> CheckReport:
