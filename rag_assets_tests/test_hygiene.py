@@ -162,8 +162,9 @@ def test_constraints_pin_every_dependency_and_name_no_index() -> None:
         pins[canonical(pin[1])] = pin[2]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     wanted = [*project["dependencies"]]
-    for extra in project["optional-dependencies"].values():
-        wanted += extra
+    for name, extra in project["optional-dependencies"].items():
+        # PyTorch comes with it, and its build depends on the machine.
+        wanted += extra if name != "sentence-transformers" else []
     names = {canonical(re.match(r"[A-Za-z0-9._-]+", requirement)[0]) for requirement in wanted}
     assert names - pins.keys() - {canonical(project["name"])} == set()
 
