@@ -1,0 +1,99 @@
+"""What a comparison showed, in one plain sentence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+TOO_FEW, UNCHANGED, BETTER, WORSE, INCONCLUSIVE = VERDICTS = (
+    "too_few",
+    "unchanged",
+    "better",
+    "worse",
+    "inconclusive",
+)
+MIN_QUERIES = 20
+_NOTHING = 1e-9  # a smaller mean is rounding
+
+_LABELS = {
+    "recall_at_k": "recall@{k}",
+    "precision_at_k": "P@{k}",
+    "reciprocal_rank": "RR@{k}",
+    "ndcg_at_k": "nDCG@{k}",
+    "ann_recall_at_k": "ANN recall@{k}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a sentence tells. Numbers are None where the verdict is TOO_FEW.
+
+    `p_adjusted` is corrected for `family_size` tests; `smallest_detectable` is None also where all
+    differences are equal.
+    """
+
+    subgroup: str | None
+    measure: str
+    k: int
+    defined_count: int
+    changed_count: int
+    mean_difference: float | None
+    interval: tuple[float, float] | None
+    p_adjusted: float | None
+    family_size: int | None
+    smallest_detectable: float | None
+    verdict: str
+
+
+def sentence(finding: Finding) -> str:
+    """One line, without a full stop: "12 of 100 queries changed; mean nDCG@10 fell by 0.021, ..."
+
+    An inconclusive finding says so, with the effect that would have been seen.
+    """
+    where = "" if finding.subgroup is None else f"subgroup {finding.subgroup}: "
+    label = measure_label(finding.measure, finding.k)
+    changed = f"{finding.changed_count} of {_queries(finding.defined_count)} changed"
+    if finding.verdict == TOO_FEW:
+        return (
+            f"{where}nothing can be concluded about {label} from {_queries(finding.defined_count)},"
+            f" at least {MIN_QUERIES} are needed ({changed})"
+        )
+    assert finding.mean_difference is not None and finding.interval is not None
+    moved = f"{where}{changed}; mean {label} {_movement(finding.mean_difference)}"
+    if finding.verdict == UNCHANGED:
+        return moved
+    low, high = (_number(bound, finding.mean_difference) for bound in finding.interval)
+    told = f"{moved}, 95% interval {low} to {high}"
+    if finding.verdict != INCONCLUSIVE:
+        return told
+    chance = f"p = {finding.p_adjusted:.3f}"
+    if finding.family_size != 1:
+        chance += f" corrected for {finding.family_size} tests"
+    told += f"; this may be chance ({chance})"
+    if finding.smallest_detectable is None:
+        return told
+    unseen = _number(finding.smallest_detectable, finding.smallest_detectable)
+    return f"{told}, and a change below {unseen} would often go unseen"
+
+
+def measure_label(measure: str, k: int) -> str:
+    """The notation people write: nDCG@10."""
+    return _LABELS.get(measure, f"{measure}@{{k}}").format(k=k)
+
+
+def _queries(count: int) -> str:
+    return "1 query" if count == 1 else f"{count} queries"
+
+
+def _movement(difference: float) -> str:
+    if abs(difference) < _NOTHING:
+        return "stayed the same"
+    direction = "rose" if difference > 0 else "fell"
+    return f"{direction} by {_number(abs(difference), difference)}"
+
+
+def _number(value: float, beside: float) -> str:
+    """`value` to three decimals, or as many more as the number beside it needs to show."""
+    size = abs(beside)
+    decimals = 3 if size >= 0.0005 or size < _NOTHING else math.ceil(-math.log10(size))
+    return f"{value:z.{decimals}f}"
