@@ -166,9 +166,9 @@ def test_b_a_changed_text_fails_the_gate_and_the_failure_is_published(
     assert workshop.rows("SELECT value FROM manifest WHERE key = 'mechanical_gates'") == [
         {"value": "failed"}
     ]
-    assert workshop.rows("SELECT check_name, asset FROM check_results WHERE NOT passed") == [
-        {"check_name": "mechanical_gates", "asset": "toy/migration_audit"}
-    ]
+    assert workshop.rows(
+        "SELECT check_name, asset FROM check_results WHERE NOT passed AND severity = 'error'"
+    ) == [{"check_name": "mechanical_gates", "asset": "toy/migration_audit"}]
 
 
 def test_b_the_failed_gate_shows_in_the_ui_with_its_expectations(
