@@ -2,7 +2,10 @@
 
 A comparison is a family of questions that are asked together (an audited pair, an index against
 exact search, today against the baseline): every measure, cut-off and subgroup of one comparison_id.
-Holm's correction runs over the whole family, except for those with too few queries to be asked.
+Holm's correction runs over the family. Left out are questions with too few queries, and those that
+could not be answered whatever the signs: with fewer than 6 changed queries no p-value gets below
+2 / 2^5 = 0.0625 (Tarone, Biometrics 46, 1990). Which these are depends on the sizes of the
+differences and not on their signs, so that the correction still holds.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from rag_assets.statistics.holm import holm
 from rag_assets.statistics.sentences import (
     BETTER,
     INCONCLUSIVE,
+    MIN_CHANGED,
     MIN_QUERIES,
     TOO_FEW,
     UNCHANGED,
@@ -50,7 +54,8 @@ PAIRS = pa.schema(
 # One row: one measure of one comparison over all queries or a subgroup. Means, counts of changed
 # queries and everything after them are over `defined_count` queries, those defined in both; from
 # `interval_low` to `smallest_detectable` a number is NULL where the verdict is 'too_few', and
-# `smallest_detectable` also where all differences are equal. See paired and holm for formulas.
+# `smallest_detectable` also where all differences are equal, `family_size` where the row is not in
+# the family (p_adjusted is 1 there). See paired and holm for formulas.
 COMPARISONS = pa.schema(
     [
         ("comparison_id", pa.string()),
@@ -207,16 +212,22 @@ def _corrected(rows: Sequence[_Row]) -> list[_Row]:
     corrected = list(rows)
     families: dict[str, list[int]] = {}
     for number, row in enumerate(rows):
-        if row.test is not None:
+        if row.test is None:
+            continue
+        if row.finding.changed_count >= MIN_CHANGED:
             families.setdefault(row.comparison_id, []).append(number)
+        else:
+            corrected[number] = _judged(row, 1.0, None)
     for family in families.values():
         tests = [test for number in family if (test := rows[number].test)]
         for number, p_adjusted in zip(family, holm([t.p_value for t in tests]), strict=True):
-            finding = replace(rows[number].finding, p_adjusted=p_adjusted, family_size=len(family))
-            corrected[number] = replace(
-                rows[number], finding=replace(finding, verdict=_verdict(finding))
-            )
+            corrected[number] = _judged(rows[number], p_adjusted, len(family))
     return corrected
+
+
+def _judged(row: _Row, p_adjusted: float, family_size: int | None) -> _Row:
+    tested = replace(row.finding, p_adjusted=p_adjusted, family_size=family_size)
+    return replace(row, finding=replace(tested, verdict=_verdict(tested)))
 
 
 def _verdict(tested: Finding) -> str:

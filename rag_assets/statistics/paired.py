@@ -61,8 +61,9 @@ def bootstrap_interval(found: Differences, seed: int) -> tuple[float, float]:
     Phi(-sqrt(n / (n - 1)) t) instead of 2.5%, t being Student's quantile (Hesterberg, The American
     Statistician 69, 2015, section 3.3): the plain interval covers 93% at n = 20, this one 95% for
     symmetric differences. BCa (Efron 1987) corrects skewness instead, but covers less where few
-    queries changed (71% against 78% at n = 20 with 12% changed). With fewer than about ten changed
-    queries no interval keeps its level, because a sample may show none of the change.
+    queries changed (71% against 78% at n = 20 with 12% changed). No interval keeps its level there,
+    because a sample may show none of the change: this one covers 94% at n = 40 with 30% changed,
+    93% at n = 100 with 12%, 89% at n = 100 with 5%.
     """
     count = len(found)
     t = student_quantile((1 + LEVEL) / 2, count - 1)

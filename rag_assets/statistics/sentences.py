@@ -13,6 +13,7 @@ TOO_FEW, UNCHANGED, BETTER, WORSE, INCONCLUSIVE = VERDICTS = (
     "inconclusive",
 )
 MIN_QUERIES = 20
+MIN_CHANGED = 6  # 2 / 2^6 = 0.03 is the least possible p; 2 / 2^5 is above 5%
 _NOTHING = 1e-9  # a smaller mean is rounding
 
 _LABELS = {
@@ -28,8 +29,8 @@ _LABELS = {
 class Finding:
     """What a sentence tells. Numbers are None where the verdict is TOO_FEW.
 
-    `p_adjusted` is corrected for `family_size` tests; `smallest_detectable` is None also where all
-    differences are equal.
+    `p_adjusted` is corrected for `family_size` tests, None where too few queries changed for one;
+    `smallest_detectable` is None also where all differences are equal.
     """
 
     subgroup: str | None
@@ -54,9 +55,10 @@ def sentence(finding: Finding) -> str:
     label = measure_label(finding.measure, finding.k)
     changed = f"{finding.changed_count} of {_queries(finding.defined_count)} changed"
     if finding.verdict == TOO_FEW:
+        seen = f" ({changed})" if finding.defined_count else ""
         return (
             f"{where}nothing can be concluded about {label} from {_queries(finding.defined_count)},"
-            f" at least {MIN_QUERIES} are needed ({changed})"
+            f" at least {MIN_QUERIES} are needed{seen}"
         )
     assert finding.mean_difference is not None and finding.interval is not None
     moved = f"{where}{changed}; mean {label} {_movement(finding.mean_difference)}"
@@ -66,14 +68,22 @@ def sentence(finding: Finding) -> str:
     told = f"{moved}, 95% interval {low} to {high}"
     if finding.verdict != INCONCLUSIVE:
         return told
-    chance = f"p = {finding.p_adjusted:.3f}"
-    if finding.family_size != 1:
-        chance += f" corrected for {finding.family_size} tests"
-    told += f"; this may be chance ({chance})"
+    told += f"; this may be chance ({_chance(finding)})"
     if finding.smallest_detectable is None:
         return told
     unseen = _number(finding.smallest_detectable, finding.smallest_detectable)
     return f"{told}, and a change below {unseen} would often go unseen"
+
+
+def _chance(finding: Finding) -> str:
+    """Why a difference was not told from chance."""
+    if finding.family_size is None:
+        return f"fewer than {MIN_CHANGED} queries changed"
+    assert finding.p_adjusted is not None
+    p_value = f"p = {finding.p_adjusted:.{3 if finding.p_adjusted < 0.1 else 2}f}"
+    if finding.family_size == 1:
+        return p_value
+    return f"{p_value} corrected for {finding.family_size} tests"
 
 
 def measure_label(measure: str, k: int) -> str:

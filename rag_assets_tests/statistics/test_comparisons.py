@@ -87,29 +87,33 @@ def test_unchanged_queries_show_no_effect() -> None:
 
 
 def test_each_comparison_is_corrected_for_its_own_tests() -> None:
-    # Eight losses: p = 2/256 = 0.0078. Alone and in a family of two it is a loss; with seven
-    # other tests 8 * 0.0078 = 0.0625 is not. A row with too few queries is no test.
+    # Eight losses: p = 2/256 = 0.0078. In a family of two it is a loss; with seven other tests
+    # 8 * 0.0078 = 0.0625 is not. Too few queries make no test, nor do fewer than 6 that changed.
     eight = [DROP] * 8 + [SAME] * 22
+    balanced = [DROP, RISE] * 3 + [SAME] * 24  # p = 1
     rows = compared(
         pairs(eight, comparison_id="wide"),
-        *(pairs([SAME] * 30, comparison_id="wide", subgroup=f"g{n}") for n in range(6)),
-        pairs([SAME] * 30, comparison_id="wide", measure="recall_at_k"),
+        *(pairs(balanced, comparison_id="wide", subgroup=f"g{n}") for n in range(6)),
+        pairs(balanced, comparison_id="wide", measure="recall_at_k"),
         pairs(eight, comparison_id="narrow"),
-        pairs([SAME] * 30, comparison_id="narrow", k=3),
-        pairs([DROP] * 5, comparison_id="narrow", subgroup="small"),
+        pairs(balanced, comparison_id="narrow", k=3),
+        pairs([DROP] * 12, comparison_id="narrow", subgroup="small"),
+        pairs([DROP] * 5 + [SAME] * 15, comparison_id="narrow", subgroup="five"),
+        pairs([SAME] * 30, comparison_id="narrow", subgroup="none"),
     )
-    wide, narrow = rows[0], rows[8]
-    assert (wide["family_size"], wide["p_adjusted"], wide["verdict"]) == (
-        8,
-        8 * 2 / 256,
-        "inconclusive",
-    )
-    assert (narrow["family_size"], narrow["p_adjusted"], narrow["verdict"]) == (
-        2,
-        2 * 2 / 256,
-        "worse",
-    )
-    assert "may be chance (p = 0.062 corrected for 8 tests)" in wide["sentence"]
+    told = [(row["family_size"], row["p_adjusted"], row["verdict"]) for row in rows]
+    assert told[0] == (8, 8 * 2 / 256, "inconclusive")
+    assert told[1:8] == [(8, 1, "inconclusive")] * 7
+    assert told[8:] == [
+        (2, 2 * 2 / 256, "worse"),
+        (2, 1, "inconclusive"),
+        (None, None, "too_few"),
+        (None, 1, "inconclusive"),
+        (None, 1, "unchanged"),
+    ]
+    assert "may be chance (p = 0.062 corrected for 8 tests)" in rows[0]["sentence"]
+    assert "may be chance (fewer than 6 queries changed)" in rows[11]["sentence"]
+    assert rows[11]["p_value"] == 2 / 32
 
 
 def test_gains_are_better_and_rows_keep_their_order() -> None:

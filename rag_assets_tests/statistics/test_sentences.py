@@ -45,7 +45,7 @@ FELL = Finding(
         (
             {"interval": (-0.05, 0.0099), "p_adjusted": 0.4, "verdict": "inconclusive"},
             "12 of 100 queries changed; mean nDCG@10 fell by 0.021, 95% interval -0.050 to 0.010; "
-            "this may be chance (p = 0.400 corrected for 8 tests), and a change below 0.024 would "
+            "this may be chance (p = 0.40 corrected for 8 tests), and a change below 0.024 would "
             "often go unseen",
         ),
         (
@@ -59,7 +59,17 @@ FELL = Finding(
             },
             # -0.00012 to three decimals is 0.000, without a sign.
             "12 of 100 queries changed; mean nDCG@10 stayed the same, 95% interval 0.000 to 0.000; "
-            "this may be chance (p = 1.000), and a change below 0.0002 would often go unseen",
+            "this may be chance (p = 1.00), and a change below 0.0002 would often go unseen",
+        ),
+        (
+            {"changed_count": 5, "p_adjusted": 1.0, "family_size": None, "verdict": "inconclusive"},
+            "5 of 100 queries changed; mean nDCG@10 fell by 0.021, 95% interval -0.038 to -0.004; "
+            "this may be chance (fewer than 6 queries changed), and a change below 0.024 would "
+            "often go unseen",
+        ),
+        (
+            {"defined_count": 0, "changed_count": 0, "verdict": "too_few", "interval": None},
+            "nothing can be concluded about nDCG@10 from 0 queries, at least 20 are needed",
         ),
         (
             {"mean_difference": -0.00004, "interval": (-0.00009, -0.00001)},
