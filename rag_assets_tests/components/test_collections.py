@@ -32,8 +32,12 @@ ATTRIBUTES: dict[str, Any] = {
         {
             "space_id": "remote",
             "contract": {
-                "provider": "p", "model": "m", "revision": "1", "metric": "cosine",
-                "dimension": 3, "normalized": True,
+                "provider": "p",
+                "model": "m",
+                "revision": "1",
+                "metric": "cosine",
+                "dimension": 3,
+                "normalized": True,
             },
             "vectors": {
                 "provider": "openai_compatible",
