@@ -15,6 +15,16 @@ SELECT
     document_role,
     dtype,
     contract_signature,
+    query_prompt,
+    document_prompt,
+    pooling,
+    truncation,
+    max_input_tokens,
+    derivation,
+    derived_from,
+    licence,
+    looked_up_at,
+    looked_up_on,
     status,
     status_reason
 FROM base.spaces

@@ -197,6 +197,33 @@ def sql(suite: str, statement: str, form: str) -> None:
     click.echo(render(rows), nl=form == "table")
 
 
+@main.command()
+@click.argument("suite", callback=_text)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The HTML file; an earlier report there is replaced.  "
+    "[default: reports/SUITE.html in the warehouse]",
+)
+@click.option("--redact", is_flag=True, help="Leave out every text of queries and documents.")
+def report(suite: str, output: Path | None, redact: bool) -> None:
+    """Write the current release of a suite as one HTML file that opens from disk.
+
+    Exit status 1 says that a gate or check failed in the release; the report is complete.
+    """
+    from rag_assets.project import shown_path, warehouse_root
+    from rag_assets.report.page import check_replaceable, report_file, report_on, write_report
+    from rag_assets.warehouse.release import current_release
+
+    release = current_release(warehouse_root(), suite)
+    path = output or report_file(warehouse_root(), suite, redact=redact)
+    check_replaceable(path)  # before the work, not only after it
+    found = report_on(release, suite, redact=redact)
+    write_report(path, found)
+    click.echo(f"Report: {shown_path(path.absolute())}")
+    sys.exit(0 if found.passed else 1)
+
+
 # Name, default and meaning of each option of `benchmark`; BenchmarkOptions holds the same defaults.
 _BENCHMARK = (
     ("n-vectors", 5000, "Documents: unit Gaussian vectors."),
@@ -354,6 +381,43 @@ def import_(
             click.echo(f"warning: {outcome.column}: {outcome.observed}{sample}. {outcome.meaning}")
     click.echo(f"Wrote {shown_path(imported.file)}")
     click.echo(f"Next:  rag-assets run {suite}")
+
+
+@main.command()
+@click.argument("suite")
+@click.argument("space")
+@click.option("--false-answer-cost", type=float, required=True, help="Cost of a false answer.")
+@click.option("--false-refusal-cost", type=float, required=True, help="Cost of a false refusal.")
+@click.option("--dev", default="dev", show_default=True, help="Split to calibrate on.")
+@click.option("--test", default="test", show_default=True, help="Split to evaluate on, once.")
+def calibrate(
+    suite: str,
+    space: str,
+    false_answer_cost: float,
+    false_refusal_cost: float,
+    dev: str,
+    test: str,
+) -> None:
+    """Choose the best score below which a space's queries are not answered.
+
+    From the suite's current release: chosen on one split by what mistakes cost, evaluated once on
+    another, kept in the suite's folder with the space's signature.
+    """
+    from rag_assets.project import suite_folder, warehouse_root
+    from rag_assets.thresholds.choice import calibrate_space
+    from rag_assets.thresholds.threshold import Costs, threshold_sentence
+
+    threshold = calibrate_space(
+        warehouse_root(),
+        suite,
+        suite_folder(suite),
+        space,
+        Costs(false_answer_cost, false_refusal_cost),
+        dev=dev,
+        test=test,
+    )
+    click.echo(threshold_sentence(threshold))
+    click.echo(f"It is shown in the table answer_thresholds after: rag-assets run {suite}")
 
 
 @main.command("default-index")

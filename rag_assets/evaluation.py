@@ -206,6 +206,9 @@ MEASURED = (
     "operating_points",
     "promotion",
     "default_indexes",
+    "comparisons",
+    "thresholds",
+    "threshold_curve",
 )
 
 

@@ -10,7 +10,7 @@ import dagster as dg
 import duckdb
 import pyarrow as pa
 
-from rag_assets.canonical.contracts import canonical_json
+from rag_assets.canonical.contracts import SpaceContract, canonical_json
 from rag_assets.canonical.corpus import Corpus, digest
 from rag_assets.canonical.files import read_corpus
 from rag_assets.components.checks import (
@@ -54,7 +54,9 @@ from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows, read_tab
 from rag_assets.project import models_folder, project_root, shown_path, source_version
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
+from rag_assets.statistics.evidence import compare_tables
 from rag_assets.store import Artifact, AssetPath, Store
+from rag_assets.thresholds.choice import threshold_tables
 from rag_assets.warehouse.build import BaseTable, TableSummary, summarize, table_digest
 from rag_assets.warehouse.models import Model
 from rag_assets.warehouse.release import Release, publish, reading
@@ -124,7 +126,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                         models,
                         audit_name=audit_name,
                         pairs=len(suite.pairs),
-                        judge=lambda built: _promotion(suite, built),
+                        judge=lambda built: _judged(suite, built),
                     )
                 )
 
@@ -169,14 +171,17 @@ def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
     )
 
 
-def _promotion(suite: Suite, connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
-    """The promotion gate of every approximate index, as rows of base.promotion."""
+def _judged(suite: Suite, connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
+    """The promotion gate of every approximate index, and every comparison with its statistics."""
     [[data]] = connection.sql(
         "SELECT value FROM base.manifest WHERE key = 'version canonical_items'"
     ).fetchall()
     promotions = judge_indexes(connection, suite.thresholds, data)
     space_nos = {space_id: number for number, space_id in enumerate(suite.space_ids)}
-    return {"promotion": promotion_rows(promotions, space_nos)}
+    return {
+        "promotion": promotion_rows(promotions, space_nos),
+        "comparisons": compare_tables(connection),
+    }
 
 
 def _index_build(space_id: str, index: DeclaredIndex, stored: Artifact) -> IndexBuild:
@@ -194,7 +199,11 @@ def _index_build(space_id: str, index: DeclaredIndex, stored: Artifact) -> Index
 
 
 def _measured(
-    suite: Suite, store: Store, corpus: Corpus, embeddings: Mapping[str, Artifact]
+    suite: Suite,
+    store: Store,
+    corpus: Corpus,
+    embeddings: Mapping[str, Artifact],
+    contracts: Sequence[SpaceContract],
 ) -> dict[str, pa.Table]:
     """What the laboratory found, and which index serves each space."""
     parts: dict[str, list[pa.Table]] = {}
@@ -230,7 +239,11 @@ def _measured(
                 "evidence": decision and decision.evidence,
             }
         )
-    return {**tables, "default_indexes": rows_of("default_indexes", rows)}
+    return {
+        **tables,
+        "default_indexes": rows_of("default_indexes", rows),
+        **threshold_tables(suite.folder, contracts),
+    }
 
 
 def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
@@ -275,7 +288,7 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
         searches=[found.folder / SEARCHES_FILE for found in results],
         index_builds=builds,
         external=[(run.space_id, run.name) for run in suite.runs],
-        measured=_measured(suite, store, corpus, embedded),
+        measured=_measured(suite, store, corpus, embedded, [space.contract for space in spaces]),
         ks=suite.ks,
         pairs=suite.pairs,
         reports=_reports(suite, store, checked),

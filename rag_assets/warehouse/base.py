@@ -7,7 +7,21 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from rag_assets.canonical.corpus import CASES, ITEMS, QRELS, RESULTS, SPACE_ITEMS
+from rag_assets.statistics.comparisons import COMPARISONS
+from rag_assets.thresholds.calibration import CURVE
+from rag_assets.thresholds.rows import THRESHOLDS
 
+CONTRACT_TEXTS = (
+    "query_prompt",
+    "document_prompt",
+    "pooling",
+    "truncation",
+    "derivation",
+    "derived_from",
+    "licence",
+    "looked_up_at",
+    "looked_up_on",
+)
 BUILD_NUMBERS = ("build_ms", "index_bytes", "memory_bytes")
 TIMES = (
     "p50_ms",
@@ -68,6 +82,8 @@ BASE: Mapping[str, pa.Schema] = {
             ("document_role", pa.string()),
             ("dtype", pa.string()),
             ("contract_signature", pa.string()),
+            *((name, pa.string()) for name in CONTRACT_TEXTS),
+            ("max_input_tokens", pa.int32()),
             ("status", pa.string()),  # 'evaluated' or 'not_executed'
             ("status_reason", pa.string()),
         ]
@@ -202,6 +218,11 @@ BASE: Mapping[str, pa.Schema] = {
             ("verdict", pa.string()),
         ]
     ),
+    # Migrations and indexes compared: see rag_assets.statistics.
+    "comparisons": COMPARISONS,
+    # No-answer thresholds; `refusal` says why one must not be used, NULL where it may.
+    "thresholds": pa.schema([*THRESHOLDS, ("refusal", pa.string())]),
+    "threshold_curve": CURVE,
     # The index that serves each space, and the decision that made it so (none for 'exact').
     "default_indexes": pa.schema(
         [
@@ -228,6 +249,10 @@ BASE: Mapping[str, pa.Schema] = {
 NULLABLE = frozenset(
     {
         ("spaces", "status_reason"),
+        *(("spaces", name) for name in (*CONTRACT_TEXTS, "max_input_tokens")),
+        *(("comparisons", name) for name in COMPARISONS.names),
+        *(("thresholds", name) for name in (*THRESHOLDS.names, "refusal")),
+        *(("threshold_curve", name) for name in CURVE.names),
         ("space_items", "l2_norm"),
         ("results", "exact_score"),
         ("searches", "nprobe"),

@@ -32,10 +32,22 @@ TABLES = {
     "empty_eligible_count not_executed_count mean_ann_recall_at_k "
     "min_ann_recall_at_k mean_tie_aware_ann_recall_at_k short_cases "
     "mean_nprobe ndcg_defined_count mean_ndcg_cost",
+    "answer_thresholds": "space_id contract_signature status reason threshold "
+    "false_answer_cost false_refusal_cost dev_split dev_digest "
+    "dev_answerable dev_unanswerable dev_false_answers "
+    "dev_false_refusals dev_precision dev_recall dev_expected_cost "
+    "test_split test_digest test_answerable test_unanswerable "
+    "test_false_answers test_false_refusals test_precision "
+    "test_recall test_expected_cost sentence refusal",
     "canonical_items": "item_id role text acl source_revision content_sha256",
     "case_measures": "scope space_no index_name case_no k relevant_count recall_at_k "
     "precision_at_k reciprocal_rank ndcg_at_k",
     "check_results": "check_name asset passed severity evaluated_at details",
+    "comparison_statistics": "comparison_id subgroup measure k query_count defined_count "
+    "changed_count better_count worse_count old_mean new_mean "
+    "mean_difference interval_low interval_high p_value p_method "
+    "family_size p_adjusted smallest_detectable verdict sentence "
+    "seed",
     "default_index": "space_id index_name decided_by decided_at why evidence",
     "index_benchmark": "space_id index_name kind params seed k query_count build_ms "
     "index_bytes bytes_per_vector memory_bytes compression p50_ms "
@@ -87,7 +99,9 @@ TABLES = {
     "space_items": "space_id item_id role acl source_revision content_sha256 l2_norm",
     "spaces": "space_no space_id provider model revision dimension metric "
     "normalized query_role document_role dtype contract_signature "
-    "status status_reason",
+    "query_prompt document_prompt pooling truncation "
+    "max_input_tokens derivation derived_from licence looked_up_at "
+    "looked_up_on status status_reason",
     "sweep_results": "sweep space_id index_name parameter value seed status reason "
     "query_count defined_count mean_ann_recall "
     "mean_tie_aware_ann_recall recall_low recall_high short_results "
@@ -98,6 +112,8 @@ TABLES = {
     "mean_p95_ms mean_best_p95_ms on_pareto_front",
     "sweep_verdicts": "sweep space_id index_name parameter k seeds verdict reason "
     "stopped_at claim stop_rule plan plan_digest registered_at",
+    "threshold_curve": "space_id threshold true_answers false_answers true_refusals "
+    "false_refusals precision recall expected_cost chosen",
 }
 
 
