@@ -121,11 +121,13 @@ def test_gains_are_better_and_rows_keep_their_order() -> None:
         pairs([RISE] * 30, k=10, subgroup="z"),
         pairs([DROP] * 30, k=3, subgroup="a"),
         pairs([RISE] * 30, k=10),
+        pairs([DROP] * 30, k=3, subgroup="z"),
     )
     assert [(row["subgroup"], row["k"], row["verdict"]) for row in rows] == [
         ("z", 10, "better"),
         ("a", 3, "worse"),
         (None, 10, "better"),
+        ("z", 3, "worse"),
     ]
 
 

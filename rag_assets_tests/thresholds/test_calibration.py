@@ -74,6 +74,9 @@ def test_neighbouring_scores_are_told_apart() -> None:
     low = 0.5
     high = math.nextafter(low, 1)
     assert candidates(np.array([high, low, np.nan])).tolist() == [-math.inf, high, math.inf]
+    found = calibrate(contract(), top_scores([high] * 5, [low] * 5), EQUAL).threshold
+    assert found.value == high and found.dev is not None
+    assert (found.dev.true_answers, found.dev.false_answers) == (5, 0)
     assert candidates(np.array([1e308, 1.7e308])).tolist() == [-math.inf, 1.35e308, math.inf]
     assert candidates(np.array([np.nan])).tolist() == [-math.inf, math.inf]
 
