@@ -1,0 +1,211 @@
+"""The report of one release: sections read from its tables, laid out by template.html.
+
+The same release gives the same bytes, with equal library versions: nothing here asks for the time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import duckdb
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from rag_assets.errors import UsageError
+from rag_assets.report import approximate, changes, checks, numbers, pictures, relevance, verdicts
+from rag_assets.report.reading import Row
+from rag_assets.warehouse.release import reading
+
+# What a report begins with, so that no other file is ever replaced by one.
+FIRST_LINE = "<!doctype html><!-- rag-assets report -->\n"
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`passed` is true if every mechanical gate passed and no check failed (warnings aside)."""
+
+    html: str
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    anchor: str
+    title: str
+
+
+def report_on(release: Path, suite: str, *, redact: bool = False) -> Report:
+    """The report of a release file. With `redact` it holds no text of any item."""
+    with reading(release) as con:
+        return report_of(con, suite, release.stem, redact=redact)
+
+
+def report_of(
+    con: duckdb.DuckDBPyConnection, suite: str, release_id: str, *, redact: bool
+) -> Report:
+    """The report of an open release."""
+    k = relevance.largest_k(con)
+    pairs = [
+        _pair(con, number, rows, k, redact=redact)
+        for number, rows in enumerate(verdicts.audits(con), 1)
+    ]
+    ran = checks.checks(con, redact=redact)
+    found = {
+        "suite": suite,
+        "release_id": release_id,
+        "redact": redact,
+        "k": k,
+        "pairs": pairs,
+        "decides": verdicts.A_PERSON_DECIDES,
+        "promotions": verdicts.promotions(con),
+        "defaults": verdicts.defaults(con),
+        "spaces": relevance.spaces(con),
+        "measures": relevance.measures(con),
+        "lone_subgroups": None if pairs else relevance.subgroups_without_pair(con, k),
+        "recall": approximate.recall_tables(con),
+        "benchmark": approximate.benchmark(con),
+        "sweeps": approximate.sweeps(con),
+        "checks": ran,
+        "manifest": checks.manifest(con),
+        "dash": numbers.DASH,
+        "few": relevance.FEW,
+        "shown_ranks": changes.SHOWN_RANKS,
+        "excerpt_width": changes.EXCERPT,
+    }
+    html = (
+        _environment()
+        .get_template("template.html")
+        .render(**found, sections=_sections(found), tally=_tally, text_counts=_text_counts(pairs))
+    )
+    passed = all(pair.state == verdicts.PASSED for pair in pairs)
+    passed = passed and not _tally(ran, verdicts.FAILED)
+    return Report(FIRST_LINE + html.strip() + "\n", passed)
+
+
+def _pair(
+    con: duckdb.DuckDBPyConnection, number: int, rows: Sequence[Row], k: int, *, redact: bool
+) -> verdicts.Pair:
+    first = rows[0]
+    old, new = first["old_space_id"], first["new_space_id"]
+    evaluated = first["status"] == "evaluated"
+    compared = (old, new, first["index_name"], k)
+    deltas = changes.changes_of_ndcg(con, *compared) if evaluated else []
+    differing = verdicts.differing_items(con, old, new)
+    return verdicts.Pair(
+        anchor=f"pair-{number}",
+        old=old,
+        new=new,
+        state=verdicts.pair_state(first),
+        sentence=verdicts.sentence_on(first),
+        gates=verdicts.gates_of(first),
+        differing=differing[: verdicts.SHOWN_IDS],
+        differing_count=len(differing),
+        comparable=first["vectors_directly_comparable"],
+        index_name=first["index_name"] if evaluated else None,
+        at_k=first,
+        quality=relevance.audit_changes(con, old, new),
+        subgroups=relevance.subgroup_changes(con, *compared) if evaluated else [],
+        changed=changes.changed_queries(con, *compared, redact=redact) if evaluated else [],
+        picture=pictures.changes(deltas, k, f"changes{number}") if any(deltas) else "",
+        better=sum(numbers.direction(delta) > 0 for delta in deltas),
+        worse=sum(numbers.direction(delta) < 0 for delta in deltas),
+        defined=len(deltas),
+    )
+
+
+def _sections(found: Row) -> list[Section]:
+    """The table of contents: what this release has something to say about."""
+    pairs = found["pairs"]
+    there = (
+        ("verdict", "What may be decided", True),
+        ("gates", "Gates", pairs),
+        ("spaces", "Spaces", found["spaces"].rows),
+        ("measures", "Measures", found["measures"]),
+        ("subgroups", "Subgroups", found["lone_subgroups"] or any(p.subgroups for p in pairs)),
+        ("changes", "Changed queries", any(pair.changed for pair in pairs)),
+        ("indexes", "Approximate indexes", found["recall"] or found["promotions"]),
+        ("checks", "Checks", found["checks"]),
+        ("manifest", "Manifest", found["manifest"]),
+    )
+    return [Section(anchor, title) for anchor, title, present in there if present]
+
+
+class _Judged(Protocol):
+    @property
+    def state(self) -> str: ...
+
+
+def _tally(things: Sequence[_Judged], state: str) -> int:
+    return sum(thing.state == state for thing in things)
+
+
+def _text_counts(pairs: Sequence[verdicts.Pair]) -> tuple[int, int]:
+    """(queries, documents) whose texts the page holds."""
+    changed = [query for pair in pairs for query in pair.changed]
+    queries = {query.case_id for query in changed if query.text is not None}
+    results = [result for query in changed for result in (*query.old, *query.new)]
+    return len(queries), len({result.item_id for result in results if result.text is not None})
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent, encoding="utf-8"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for show in (numbers.change, numbers.count, numbers.measure):
+        environment.filters[show.__name__] = show
+    environment.filters["direction"] = numbers.direction
+    environment.globals["counted"] = numbers.counted
+    return environment
+
+
+def _shown(value: object) -> object:
+    """None as a dash; a control character as its code, since HTML may hold none."""
+    if value is None:
+        return numbers.DASH
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), value)
+    return value
+
+
+def report_file(warehouse: Path, suite: str, *, redact: bool) -> Path:
+    """Where a suite's report lies if nobody says otherwise; its folder is made."""
+    folder = warehouse / "reports"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{suite}{'.redacted' if redact else ''}.html"
+
+
+def check_replaceable(path: Path) -> None:
+    """UsageError if a report cannot be written to `path`, or would replace something else."""
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the folder {path.parent} does not exist; create it first")
+    if not path.exists():
+        return
+    begins = FIRST_LINE.encode()
+    with path.open("rb") as file:
+        if file.read(len(begins)) != begins:
+            raise UsageError(f"{path}: exists and is no report; name another file or remove it")
+
+
+def write_report(path: Path, report: Report) -> None:
+    """Write the page whole or not at all, in place of an earlier report. See check_replaceable."""
+    check_replaceable(path)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        draft.write_text(report.html, encoding="utf-8", newline="\n")
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
