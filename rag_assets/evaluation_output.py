@@ -33,9 +33,22 @@ def as_tables(connection: duckdb.DuckDBPyConnection) -> str:
 def summary_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """What a person reads first, as text: spaces, measures, audits and failed checks."""
     found = {title: connection.sql(query).to_arrow_table() for title, query in SUMMARY.items()}
-    return [text_table(table, title=title) for title, table in found.items() if len(table) > 0]
+    tables = [text_table(table, title=title) for title, table in found.items() if len(table) > 0]
+    sentences = [
+        f" {comparison}: {sentence}" for comparison, sentence in connection.sql(CHANCE).fetchall()
+    ]
+    if sentences:
+        tables.append("\n".join(["Is it more than chance? (all queries, largest k)", *sentences]))
+    return tables
 
 
+CHANCE = """
+SELECT comparison_id, sentence
+FROM comparison_statistics
+WHERE subgroup IS NULL AND measure = 'ndcg_at_k' AND defined_count > 0
+    AND k = (SELECT max(k) FROM base.evaluated_k)
+ORDER BY comparison_id
+"""
 SUMMARY = {
     "Spaces": "SELECT space_id, model, revision, dimension, metric, document_count, "
     "query_item_count, estimated_raw_vector_bytes AS raw_bytes "

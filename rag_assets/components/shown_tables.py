@@ -64,6 +64,19 @@ SHOWN: dict[str, Callable[[pa.Table], str]] = {
         },
         above=PAIR,
     ),
+    "comparison_statistics": lambda rows: markdown_table(
+        rows,
+        {
+            "subgroup": "subgroup",
+            "measure": "measure",
+            "verdict": "verdict",
+            "sentence": "in words",
+        },
+        above=("comparison_id", "k"),
+    ),
+    "answer_thresholds": lambda rows: markdown_fields(
+        rows, ["space_id"], {"threshold": "threshold", "sentence": "in words", "refusal": "refused"}
+    ),
     "index_promotion": lambda rows: markdown_table(
         rows,
         {"condition": "condition", "status": "status", "evidence": "evidence"},
