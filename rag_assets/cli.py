@@ -16,6 +16,8 @@ from typing import Any
 
 import click
 
+from rag_assets.cli_decisions import calibrate, default_index
+from rag_assets.cli_import import import_
 from rag_assets.errors import InputError, RagAssetsError
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it; 1 would say that the output is complete
@@ -268,177 +270,9 @@ def benchmark(output: Path | None, **options: int) -> None:
         laboratory.write_rows(output, rows)
 
 
-def _named_paths(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> dict[str, Path]:
-    paths: dict[str, Path] = {}
-    for value in values:
-        name, equals, path = value.partition("=")
-        if not (name and equals and path):
-            raise click.BadParameter(f"{value!r} is not of the form SPACE_ID=FOLDER")
-        if name in paths:
-            raise click.BadParameter(f"the space {name!r} is given twice")
-        paths[name] = Path(path)
-    return paths
-
-
-def _groups_or_field(text: str) -> Any:
-    """`public` or `a,b` are names; `field:metadata.groups` says where they are."""
-    if text.startswith("field:"):
-        return {"field": text.removeprefix("field:")}
-    names = [name.strip() for name in text.split(",")]
-    return names[0] if len(names) == 1 else names
-
-
-@main.command("import")
-@click.argument("source_format", metavar="FORMAT")
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("--suite", required=True, help="Name of the new suite.")
-@click.option(
-    "--vectors",
-    multiple=True,
-    metavar="SPACE_ID=FOLDER",
-    callback=_named_paths,
-    help="A space and the folder of its doc_vectors.npy, query_vectors.npy, doc_ids.txt and "
-    "query_ids.txt; repeatable. Without any, the suite starts with an LSA space.",
-)
-@click.option(
-    "--contract",
-    "contracts",
-    multiple=True,
-    metavar="[SPACE_ID=]FILE",
-    help="YAML file with contract fields (provider, model, revision, ...); repeatable. Without a "
-    "space it holds for all.",
-)
-@click.option(
-    "--acl",
-    required=True,
-    metavar="GROUP[,GROUP]|field:PATH",
-    help="Who may read the documents: groups, or the field that names them. Nothing is public by "
-    "accident: say public if it is.",
-)
-@click.option("--subject-groups", metavar="GROUP[,GROUP]|field:PATH", help="Who asks, likewise.")
-@click.option("--split", "splits", multiple=True, help="Judgement file to use; repeatable; all.")
-@click.option(
-    "--subgroups", multiple=True, metavar="PATH", help="Query field that names subgroups."
-)
-@click.option("--source-revision", metavar="TEXT|field:PATH", help="Revision of the documents.")
-@click.option("--k", "ks", type=int, multiple=True, help="Cut-off; repeatable.  [default: 10]")
-def import_(
-    source_format: str,
-    path: Path,
-    suite: str,
-    vectors: dict[str, Path],
-    contracts: tuple[str, ...],
-    acl: str,
-    subject_groups: str | None,
-    splits: tuple[str, ...],
-    subgroups: tuple[str, ...],
-    source_revision: str | None,
-    ks: tuple[int, ...],
-) -> None:
-    """Make a suite from a collection: check it, write its YAML, and say what to type next.
-
-    FORMAT is beir, trec, mteb, ann_hdf5 or vecs.
-    """
-    from rag_assets.evaluation import check_ks
-    from rag_assets.importing import import_suite, read_contract_file
-    from rag_assets.project import project_root, shown_path, suites_folder
-
-    settings: dict[str, Any] = {"acl": _groups_or_field(acl)}
-    if subject_groups is not None:
-        settings["subject_groups"] = _groups_or_field(subject_groups)
-    if splits:
-        settings["splits"] = list(splits)
-    if subgroups:
-        settings["subgroups"] = list(subgroups)
-    if source_revision is not None:
-        settings["source_revision"] = _groups_or_field(source_revision)
-    stated: dict[str, dict[str, Any]] = {}
-    for given in contracts:
-        space_id, equals, file = given.rpartition("=")
-        for name in [space_id] if equals else vectors:
-            stated[name] = {**stated.get(name, {}), **read_contract_file(Path(file))}
-    imported = import_suite(
-        source_format,
-        path,
-        suite=suite,
-        root=project_root(),
-        defs=suites_folder(),
-        settings=settings,
-        vectors=vectors,
-        contracts=stated,
-        ks=check_ks(ks or (10,)),
-    )
-    collection = imported.collection
-    click.echo(
-        f"{collection.document_count} documents, {len(collection.cases)} queries, "
-        f"{len(collection.qrels)} judgements"
-    )
-    for outcome in imported.report.outcomes:
-        if outcome.status != "passed":
-            sample = f" (e.g. {', '.join(outcome.sample[:3])})" if outcome.sample else ""
-            click.echo(f"warning: {outcome.column}: {outcome.observed}{sample}. {outcome.meaning}")
-    click.echo(f"Wrote {shown_path(imported.file)}")
-    click.echo(f"Next:  rag-assets run {suite}")
-
-
-@main.command()
-@click.argument("suite")
-@click.argument("space")
-@click.option("--false-answer-cost", type=float, required=True, help="Cost of a false answer.")
-@click.option("--false-refusal-cost", type=float, required=True, help="Cost of a false refusal.")
-@click.option("--dev", default="dev", show_default=True, help="Split to calibrate on.")
-@click.option("--test", default="test", show_default=True, help="Split to evaluate on, once.")
-def calibrate(
-    suite: str,
-    space: str,
-    false_answer_cost: float,
-    false_refusal_cost: float,
-    dev: str,
-    test: str,
-) -> None:
-    """Choose the best score below which a space's queries are not answered.
-
-    From the suite's current release: chosen on one split by what mistakes cost, evaluated once on
-    another, kept in the suite's folder with the space's signature.
-    """
-    from rag_assets.project import suite_folder, warehouse_root
-    from rag_assets.thresholds.choice import calibrate_space
-    from rag_assets.thresholds.threshold import Costs, threshold_sentence
-
-    threshold = calibrate_space(
-        warehouse_root(),
-        suite,
-        suite_folder(suite),
-        space,
-        Costs(false_answer_cost, false_refusal_cost),
-        dev=dev,
-        test=test,
-    )
-    click.echo(threshold_sentence(threshold))
-    click.echo(f"It is shown in the table answer_thresholds after: rag-assets run {suite}")
-
-
-@main.command("default-index")
-@click.argument("suite")
-@click.argument("space")
-@click.argument("index")
-@click.option("--by", required=True, help="Who decides.")
-@click.option("--why", required=True, help="The reason, in one line.")
-def default_index(suite: str, space: str, index: str, by: str, why: str) -> None:
-    """Decide which index serves a space; recorded in the suite's default_index.json.
-
-    An approximate index is refused unless every condition of index_promotion passes in the current
-    release. Going back to "exact" is always possible.
-    """
-    from rag_assets.laboratory.choice import choose_default_index
-    from rag_assets.project import suite_folder, warehouse_root
-
-    decision = choose_default_index(
-        warehouse_root(), suite, suite_folder(suite), space, index, by=by, why=why
-    )
-    click.echo(f"{space}: {decision.index_name} from now on, decided {decision.when} by {by}")
+main.add_command(import_)
+main.add_command(calibrate)
+main.add_command(default_index)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from rag_assets.canonical.contracts import STATED_DEFAULTS, contract_from
 from rag_assets.canonical.corpus import digest_array
 from rag_assets.errors import InputError, Problem, UsageError
 from rag_assets.quality.report import CheckReport
+from rag_assets.sources.beir_export import EXPORT_SETTINGS, write_beir
 from rag_assets.sources.collection import Collection, GivenVectors
 from rag_assets.sources.formats import READERS, read_collection
 from rag_assets.sources.numbering import corpus_of
@@ -57,13 +58,14 @@ def import_suite(
     vectors: Mapping[str, Path],
     contracts: Mapping[str, Mapping[str, Any]],
     ks: Sequence[int],
+    convert_to: Path | None = None,
 ) -> Imported:
     """Write `<defs>/<suite>/defs.yaml` after everything it names was read and checked.
 
     `vectors` maps space ids to vector folders, `contracts` to stated contract fields. Without
-    vectors, and where the source holds none, the suite gets one LSA space. InputError
-    for bad data, UsageError for a suite that exists or settings that cannot work; nothing is
-    written then.
+    vectors, and where the source holds none, the suite gets one LSA space. With `convert_to`, the
+    collection is written there as a BEIR folder, which the suite then reads. InputError for bad
+    data, UsageError for a suite that exists or settings that cannot work; nothing is written then.
     """
     folder = defs / suite
     if folder.exists():
@@ -99,13 +101,23 @@ def import_suite(
     for contract in made:
         if contract.space_id in vectors:
             read_vector_folder(vectors[contract.space_id], corpus, contract)
-    attributes = {
+    attributes: dict[str, Any] = {
         "name": suite,
         "description": f"Imported from a {source_format} collection.",
         "source": {"format": source_format, "path": _from_root(path, root), **settings},
         "spaces": spaces,
         "k": list(ks),
     }
+    if convert_to is not None:
+        if collection.vectors is not None:
+            raise UsageError("a BEIR folder holds no vectors; leave --convert-to out")
+        convert_to.mkdir(parents=True)
+        write_beir(collection, convert_to)
+        attributes["source"] = {
+            "format": "beir",
+            "path": _from_root(convert_to, root),
+            **EXPORT_SETTINGS,
+        }
     folder.mkdir(parents=True)
     file = folder / "defs.yaml"
     draft = folder / ".defs.yaml.draft"

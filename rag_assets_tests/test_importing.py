@@ -13,6 +13,8 @@ from rag_assets.canonical.contracts import contract_from
 from rag_assets.components.evaluation_suite import EvaluationSuite
 from rag_assets.errors import InputError, UsageError
 from rag_assets.importing import import_suite, read_contract_file
+from rag_assets.sources.formats import read_collection
+from rag_assets.sources.options import source_options
 
 SETTINGS = {"acl": "public"}
 
@@ -128,3 +130,14 @@ def test_without_vectors_the_suite_starts_with_a_space_that_needs_no_model(
     assert isinstance(attributes, dict)
     [space] = attributes["spaces"]
     assert (space["space_id"], space["vectors"]) == ("words", {"provider": "lsa"})
+
+
+def test_a_converted_collection_is_what_the_suite_reads(beir: Path, tmp_path: Path) -> None:
+    written = imported(beir, tmp_path, vectors={}, convert_to=tmp_path / "converted")
+    attributes = written["attributes"]
+    assert isinstance(attributes, dict)
+    assert attributes["source"]["path"] == "converted"
+    settings = {k: v for k, v in attributes["source"].items() if k not in ("format", "path")}
+    again = read_collection("beir", tmp_path / "converted", source_options(settings))
+    assert again.items["text"].to_pylist()[:3] == [f"Title {n} Text {n}." for n in range(3)]
+    assert set(again.items["acl"].to_pylist()[0]) == {"public"}

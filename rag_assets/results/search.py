@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rag_assets.canonical.contracts import SpaceContract
 from rag_assets.canonical.corpus import RESULTS, Corpus
+from rag_assets.embeddings.isolation import check_same_space
 from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
 from rag_assets.errors import UsageError
 from rag_assets.indexes.acl import document_access
@@ -50,6 +52,9 @@ class Hits(Protocol):
 
 class ApproximateIndex(Protocol):
     """What searches a space's documents; see `ExactIndex.search` for shapes and padding."""
+
+    @property
+    def contract(self) -> SpaceContract: ...
 
     def search_detailed(
         self,
@@ -104,11 +109,14 @@ def search_cases(
 
     `corpus_items` follows ITEMS, `cases` CASES. `exact` is this space's exact index, built here
     unless given; `index` searches instead of it if given. `among` as in `candidate_sets`. Raises
-    UsageError for a k that is not a positive integer and for a case whose query item is not a
-    query of the space.
+    UsageError for a k that is not a positive integer, a case whose query item is not a query of
+    the space, and an index of another signature.
     """
     k = positive_k(k)
     exact = ExactIndex.build(space) if exact is None else exact
+    for engine in (exact, index):
+        if engine is not None:
+            check_same_space(engine.contract, space.contract)
     item_no = space.document_item_no
     k = min(k, max(len(item_no), 1))
     if k > _LARGEST_RANK:

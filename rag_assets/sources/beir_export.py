@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,24 +13,23 @@ import pyarrow.compute as pc
 from rag_assets.errors import UsageError
 from rag_assets.sources.collection import Collection
 from rag_assets.sources.judgements import BEIR_HEADER
-from rag_assets.sources.options import Groups, Revision, SourceOptions
 
 UNSPLIT = "all"  # the name of the split of judgements that have none
 
 # How to read what `write_beir` wrote.
-EXPORT_OPTIONS = SourceOptions(
-    acl=Groups(field="metadata.acl"),
-    subject_groups=Groups(field="metadata.subject_groups"),
-    subgroups=("metadata.subgroups",),
-    source_revision=Revision(field="metadata.source_revision"),
-    split_field="metadata.split",
-)
+EXPORT_SETTINGS: Mapping[str, Any] = {
+    "acl": {"field": "metadata.acl"},
+    "subject_groups": {"field": "metadata.subject_groups"},
+    "subgroups": ["metadata.subgroups"],
+    "source_revision": {"field": "metadata.source_revision"},
+    "split_field": "metadata.split",
+}
 
 
 def write_beir(collection: Collection, folder: Path) -> None:
     """Write corpus.jsonl, queries.jsonl and qrels/<split>.tsv into an existing folder.
 
-    Reading them with EXPORT_OPTIONS gives the same items, cases and judgements, but for the order
+    Reading them with EXPORT_SETTINGS gives the same items, cases and judgements, but for the order
     of subgroups and for judgements without a split, which get the split `all`. Vectors, ground
     truth and orphan judgements are not written. Raises UsageError for an id that a line of
     tab-separated columns cannot hold, and for a split that no file can be named after.

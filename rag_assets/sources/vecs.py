@@ -48,13 +48,3 @@ def read_vecs(path: Path, shown: str | None = None) -> np.ndarray:
         refuse("wrong_dimension", name, f"record {others[0]}", found, remedy)
     values: np.ndarray = records["values"]
     return values
-
-
-def write_vecs(path: Path, values: np.ndarray) -> None:
-    """Write `values[n, d]` in the layout of the suffix; the dtype must be that of the layout."""
-    value = _VALUES[path.suffix]
-    if values.dtype != value:
-        raise ValueError(f"{path.suffix} holds {value}, not {values.dtype}")
-    records = np.empty(len(values), [("d", "<i4"), ("values", value, (values.shape[1],))])
-    records["d"], records["values"] = values.shape[1], values
-    records.tofile(path)

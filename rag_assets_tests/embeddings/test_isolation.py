@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from rag_assets.embeddings.isolation import check_same_space, same_space, space_of_parts
+from rag_assets.embeddings.isolation import check_same_space
 from rag_assets.errors import UsageError
-from rag_assets_tests.embeddings.corpora import (
-    CONTRACT,
-    DOCUMENTS,
-    QUERIES,
-    Known,
-    contract,
-    corpus_of,
-    embedded,
-)
+from rag_assets.indexes.exact import ExactIndex
+from rag_assets.results.search import search_cases
+from rag_assets_tests.embeddings.corpora import CONTRACT, contract
+from rag_assets_tests.results.spaces import case_table, embedded_space, item_table
 
 
 def test_an_alias_does_not_part_spaces_but_a_revision_does() -> None:
-    assert same_space(CONTRACT, contract(space_id="other", licence="MIT"))
-    assert not same_space(CONTRACT, contract(revision="r2"))
-
-
-def test_parts_of_one_space_make_that_space(tmp_path: Path) -> None:
-    whole, _ = embedded(Known(), tmp_path)
-    documents, _ = embedded(Known(), tmp_path, corpus_of(DOCUMENTS, {}))
-    queries, _ = embedded(Known(), tmp_path, corpus_of({"d0": "left out"}, QUERIES))
-    joined = space_of_parts(documents, queries)
-    np.testing.assert_array_equal(joined.vectors, whole.vectors)
-    assert joined.items["item_id"].to_pylist() == [*DOCUMENTS, *QUERIES]
-    assert joined.document_count == 10
-
-
-def test_queries_of_another_space_are_refused_with_equal_dimension_too(tmp_path: Path) -> None:
-    of = contract(revision="r2")
-    documents, _ = embedded(Known(), tmp_path)
-    queries, _ = embedded(Known(), tmp_path, of=of)
+    check_same_space(CONTRACT, contract(space_id="other", licence="MIT"))
     with pytest.raises(UsageError, match="not comparable, even with the same dimension"):
-        space_of_parts(documents, queries)
-    with pytest.raises(UsageError, match=of.signature[:12]):
-        check_same_space(documents, of.signature)
-    check_same_space(documents, CONTRACT.signature)
+        check_same_space(CONTRACT, contract(revision="r2"))
+
+
+def test_a_search_of_one_space_with_the_index_of_another_is_refused() -> None:
+    """Both spaces have dimension 2; only their metrics, and so their signatures, differ."""
+    vectors = np.eye(2)
+    acls = [["all"], ["all"]]
+    here, there = (embedded_space(vectors, vectors, metric, acls) for metric in ("dot", "cosine"))
+    cases, items = case_table([0], [["all"]], 2), item_table(2, 2, acls)
+    search_cases(here, items, cases, 1, exact=ExactIndex.build(here))
+    with pytest.raises(UsageError, match="vectors of two spaces are not comparable"):
+        search_cases(here, items, cases, 1, exact=ExactIndex.build(there))

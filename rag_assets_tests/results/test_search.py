@@ -73,6 +73,8 @@ def test_a_given_index_is_asked_once_for_cases_that_see_the_same(space: Embedded
     exact = ExactIndex.build(space)
 
     class Recording:
+        contract = space.contract
+
         def search_detailed(
             self,
             queries: np.ndarray,

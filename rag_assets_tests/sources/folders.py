@@ -92,3 +92,13 @@ def vectors_of(corpus: Corpus) -> np.ndarray:
     """Distinct vectors, one for each row of the space: (1, 0), (1, 1), (1, 2), ..."""
     count = len(corpus.items_of("s"))
     return np.stack([np.ones(count), np.arange(count)], axis=1).astype(np.float32)
+
+
+def write_vecs(path: Path, values: np.ndarray) -> None:
+    """Write `values[n, d]` in the layout of the suffix; the dtype must be that of the layout."""
+    value = {".fvecs": "<f4", ".ivecs": "<i4", ".bvecs": "u1"}[path.suffix]
+    if values.dtype != value:
+        raise ValueError(f"{path.suffix} holds {value}, not {values.dtype}")
+    records = np.empty(len(values), [("d", "<i4"), ("values", value, (values.shape[1],))])
+    records["d"], records["values"] = values.shape[1], values
+    records.tofile(path)

@@ -9,7 +9,7 @@ import pytest
 from rag_assets.canonical.text import content_sha256
 from rag_assets.errors import InputError, UsageError
 from rag_assets.sources.beir import read_beir, read_trec
-from rag_assets.sources.beir_export import EXPORT_OPTIONS, write_beir
+from rag_assets.sources.beir_export import EXPORT_SETTINGS, write_beir
 from rag_assets.sources.numbering import corpus_of
 from rag_assets.sources.options import source_options
 from rag_assets_tests.sources.folders import (
@@ -388,7 +388,7 @@ def test_an_export_reads_back_as_the_same_collection(tmp_path: Path) -> None:
     first = read(tmp_path / "from", options)
     (tmp_path / "to").mkdir()
     write_beir(first, tmp_path / "to")
-    again = read_beir(tmp_path / "to", EXPORT_OPTIONS)
+    again = read_beir(tmp_path / "to", source_options(EXPORT_SETTINGS))
     assert again.items.equals(first.items)
     assert again.cases.equals(first.cases)
     assert again.qrels.equals(first.qrels)

@@ -18,8 +18,8 @@ from rag_assets.sources.collection import Collection
 from rag_assets.sources.neighbours import read_neighbour_files, read_vecs_folder
 from rag_assets.sources.numbering import corpus_of
 from rag_assets.sources.options import source_options
-from rag_assets.sources.vecs import read_vecs, write_vecs
-from rag_assets_tests.sources.folders import DATASETS, PUBLIC, SPACE
+from rag_assets.sources.vecs import read_vecs
+from rag_assets_tests.sources.folders import DATASETS, PUBLIC, SPACE, write_vecs
 
 # Directions at 0, 90, 180 and 45 degrees, of different lengths; the last repeats the first's.
 BASE = np.array([[1, 0], [0, 2], [-3, 0], [1, 1], [5, 0]], np.float32)
