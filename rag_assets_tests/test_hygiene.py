@@ -169,6 +169,22 @@ def test_constraints_pin_every_dependency_and_name_no_index() -> None:
     assert names - pins.keys() - {canonical(project["name"])} == set()
 
 
+def test_type_stubs_that_are_pinned_are_installed_by_the_development_extra() -> None:
+    """A pin installs nothing: without them, mypy fails on a fresh clone and nowhere else."""
+    pinned = {
+        canonical(line.split("==")[0])
+        for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+        if re.match(r"types-|[A-Za-z0-9._-]+-stubs==", line)
+    }
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    installed = {
+        canonical(re.match(r"[A-Za-z0-9._-]+", requirement)[0])
+        for requirement in extras["optional-dependencies"]["dev"]
+    }
+    assert pinned
+    assert pinned - installed == set()
+
+
 def test_pinned_versions_are_those_that_the_tests_run_with() -> None:
     """Only for what is installed: a platform may lack some of it."""
     from importlib import metadata
