@@ -16,6 +16,7 @@ import numpy as np
 from rag_assets.canonical.contracts import METRICS, Metric, SpaceContract, canonical_json
 from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import StoreError, UsageError
+from rag_assets.indexes.bfloat16 import bfloat16_targets
 from rag_assets.indexes.int8 import Int8Copy, has_native_int8, int8_targets, prepare_copy
 from rag_assets.indexes.proposals import prepare_proposals
 from rag_assets.indexes.ranking import (
@@ -26,12 +27,23 @@ from rag_assets.indexes.ranking import (
     rank_pairs,
     ranking_keys,
 )
-from rag_assets.indexes.scan import Narrow, Repeats, TooClose, reaching_pairs, scan_candidates
+from rag_assets.indexes.scan import (
+    Narrow,
+    Repeats,
+    Targets,
+    TooClose,
+    reaching_pairs,
+    scan_candidates,
+)
 
 _FORMAT = 2
 # From this many eligible documents on int8 is faster (measured: below, the many documents that it
 # cannot tell apart cost more than float32 products of so few).
 LEAST_ON_INT8 = 1 << 14
+# From this many on bfloat16 is, where int8 is not.
+LEAST_ON_BFLOAT16 = 1 << 8
+# Pairs per result that are scored in float64 at once, without a look in float32.
+_FEW = 2
 # Rows whose norms are computed again on loading, to notice vectors that have changed.
 _SAMPLE = 64
 _COPY_ARRAYS = ("codes", "residuals", "centre")
@@ -132,7 +144,9 @@ def _candidates(
     def repeats(start: int, stop: int) -> Repeats:
         return Repeats(lambda: proposals.stored(start, stop), k)
 
-    coarse = None if copy is None else int8_targets(copy, *stage[2:], proposals)
+    coarse: Targets | None = None if copy is None else int8_targets(copy, *stage[2:], proposals)
+    if coarse is None and count >= LEAST_ON_BFLOAT16:
+        coarse = bfloat16_targets(proposals)
     if coarse is not None:
         try:
             query_rows, places = scan_candidates(
@@ -143,6 +157,8 @@ def _candidates(
         else:
             order = np.argsort(query_rows, kind="stable")
             query_rows, places = query_rows[order], places[order]
+            if len(places) <= _FEW * k * len(proposals.queries):
+                return query_rows, places
             targets = proposals.pair_targets(query_rows, places)
             kept = reaching_pairs(query_rows, targets, proposals.margin, k)
             return query_rows[kept], places[kept]

@@ -51,7 +51,8 @@ class Proposals:
     `queries`: float32[m, d] stand-ins. `margin`: float64[m], see the module. `factors`: None
     where stored vectors serve as they are, else float64[] or float64[n_eligible], the factor of
     each document. `biases`: None or float32[n_eligible]. `scale`: of the targets, which are t with
-    both vectors times w, against t as it stands.
+    both vectors times w, against t as it stands. `span`: at least the norm of any stand-in of a
+    document, but for float32 roundings.
     """
 
     documents: np.ndarray
@@ -61,6 +62,7 @@ class Proposals:
     factors: np.ndarray | None
     biases: np.ndarray | None
     scale: float = 1.0
+    span: float = 1.0
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -170,7 +172,7 @@ def prepare_proposals(
     if metric == "dot":
         bound = relative * span + tiny * (2.0 + span) ** 2
         margin = 2.0 * bound + target_slack(metric, steps, query_norms, largest) * weight
-        return Proposals(documents, rows, directions, margin, factors, biases, weight)
+        return Proposals(documents, rows, directions, margin, factors, biases, weight, span)
 
     query_spans = query_norms * weight
     bounds = relative * (query_spans * span + span * span)
@@ -178,7 +180,7 @@ def prepare_proposals(
     margin = 2.0 * bounds + target_slack(metric, steps * weight, query_spans, span)
     biases = (-0.5 * (eligible_norms * weight) ** 2).astype(np.float32)
     directions = _scaled(queries, np.asarray(weight))
-    return Proposals(documents, rows, directions, margin, factors, biases, weight * weight)
+    return Proposals(documents, rows, directions, margin, factors, biases, weight * weight, span)
 
 
 def target_slack(

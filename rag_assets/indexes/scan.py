@@ -26,6 +26,8 @@ _SMALLEST_BLOCK = 1024
 _LARGEST_BLOCK = 8192
 # Documents whose largest target is compared before their single ones.
 _GROUP = 16
+# Where more than one group in so many is not ruled out, comparing every target is faster.
+_DENSE = 32
 # Pairs per result, among those of one block, from which on repeated documents are looked for.
 _CROWD = 16
 # Pairs kept before they are thinned out: in all, or for each query beyond a few per result.
@@ -194,9 +196,9 @@ class _Running:
         with self._lock:
             unbound = self._threshold[queries] == self._top.lowest
             if unbound.any() and len(tile) >= self._k:
-                # The k-th of the groups' peaks (of all, where groups are few): hardly more than k
-                # documents reach it, and the top k do.
-                among = peaks if len(peaks) >= 4 * self._k else tile
+                # The k-th of groups' peaks: the top k reach it, and hardly more documents do.
+                enough = 4 * self._k
+                among = _fewer_peaks(peaks if len(peaks) >= enough else tile, enough)
                 cut = len(among) - self._k
                 least = np.partition(among, cut, axis=0)[cut]
                 places, columns = reached(tile, grouped, peaks, least)
@@ -286,15 +288,29 @@ def group_peaks(tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return grouped, grouped.max(axis=1)
 
 
+def _fewer_peaks(values: np.ndarray, enough: int) -> np.ndarray:
+    """The maxima, [>= enough, q], of larger groups of the rows of `values: dtype[g, q]`."""
+    while len(values) >= 2 * enough:
+        half = len(values) // 2
+        merged = np.maximum(values[:half], values[half : 2 * half])
+        values = merged if len(values) % 2 == 0 else np.concatenate([merged, values[-1:]])
+    return values
+
+
 def reached(
     tile: np.ndarray, grouped: np.ndarray, peaks: np.ndarray, threshold: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where `tile: dtype[b, q]` reaches `threshold: dtype[q]`: (rows, columns).
 
-    Almost nothing does, so groups of documents are ruled out by their largest target first:
+    Mostly almost nothing does, so groups of documents are ruled out by their largest target first:
     `grouped` and `peaks` are those of `group_peaks`.
     """
-    group, column = np.nonzero(peaks >= threshold)
+    hopeful = peaks >= threshold
+    if np.count_nonzero(hopeful) * _DENSE > peaks.size:
+        flat = np.flatnonzero(tile >= threshold)
+        rows = flat // tile.shape[1]
+        return rows, flat - rows * tile.shape[1]
+    group, column = np.nonzero(hopeful)
     at, within = np.nonzero(grouped[group, :, column] >= threshold[column, np.newaxis])
     whole = len(peaks) * _GROUP
     last, last_column = np.nonzero(tile[whole:] >= threshold)

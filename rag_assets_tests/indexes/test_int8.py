@@ -29,6 +29,7 @@ pytestmark = pytest.mark.skipif(not has_native_int8(), reason="no fast 8-bit pro
 def _always_on_int8() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "LEAST_ON_INT8", 0)
+        patch.setattr(exact, "LEAST_ON_BFLOAT16", 1 << 62)
         yield
 
 

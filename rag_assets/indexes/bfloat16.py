@@ -1,0 +1,100 @@
+"""Stage one of exact search on bfloat16: the stand-ins of `proposals`, rounded to fewer bits.
+
+On processors with matrix units this is several times as fast as float32 and, unlike `int8`, needs
+no prepared copy and can tell almost as many documents apart as float32. With q~, x~ the rounded
+stand-ins of q', x', Cauchy-Schwarz bounds what rounding changes:
+
+    |q~·x~ - q'·x'| <= |q~ - q'| |x'| + |q~| |x~ - x'|,   |x~ - x'| <= 2^-8 |x'|
+
+Products are summed up in float32; the roundings are counted as in `proposals`, whose bound is
+taken twice, since |q~| |x~| may be above |q'| |x'| by a hundredth. What is left is scored in
+float32 and then in float64, so the result is the same to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from rag_assets.indexes.proposals import Proposals, Tiles
+
+# What numkong calls the instruction sets that multiply bfloat16 matrices.
+_NATIVE = {"sapphireamx", "graniteamx"}
+
+
+@lru_cache(maxsize=1)
+def _numkong() -> Any:
+    """The library, or None where it is missing or no faster than float32 on this processor."""
+    try:
+        import numkong
+    except ImportError:
+        return None
+    found = {name for name, present in numkong.get_capabilities().items() if present}
+    return numkong if found & _NATIVE else None
+
+
+@dataclass(frozen=True)
+class Bfloat16Targets:
+    """Stage one on bfloat16 for a batch of queries; targets are float32, as in `proposals`."""
+
+    proposals: Proposals
+    margin: np.ndarray
+
+    @property
+    def queries(self) -> np.ndarray:
+        return self.proposals.queries
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float32)
+
+    @property
+    def sharp(self) -> None:
+        return None
+
+    def tiles(self, block_rows: int, batch: int) -> Tiles:
+        """As `Proposals.tiles`."""
+        numkong = _numkong()
+        biases = self.proposals.biases
+        packed = []
+        for first in range(0, len(self.queries), batch):
+            rounded = numkong.astype(self.queries[first : first + batch], "bf16")
+            packed.append((first, rounded.shape[0], numkong.dots_pack(rounded)))
+
+        def per_thread() -> Callable[[int, int], Iterator[tuple[int, np.ndarray]]]:
+            outputs: dict[tuple[int, int], Any] = {}
+
+            def block(start: int, stop: int) -> Iterator[tuple[int, np.ndarray]]:
+                rounded = numkong.astype(self.proposals.block(start, stop), "bf16")
+                for first, width, columns in packed:
+                    shape = (stop - start, width)
+                    if shape not in outputs:
+                        outputs[shape] = numkong.empty(shape, dtype="float32")
+                    numkong.dots_packed(rounded, columns, out=outputs[shape])
+                    tile = np.asarray(outputs[shape])
+                    if biases is not None:
+                        tile += biases[start:stop, np.newaxis]
+                    yield first, tile
+
+            return block
+
+        return per_thread
+
+
+def bfloat16_targets(proposals: Proposals) -> Bfloat16Targets | None:
+    """The targets of `prepare_proposals` on bfloat16, or None where float32 is faster."""
+    numkong = _numkong()
+    if numkong is None:
+        return None
+    queries = proposals.queries
+    bits = np.asarray(numkong.astype(queries, "bf16")).view(np.uint16)
+    rounded = (bits.astype(np.uint32) << 16).view(np.float32)
+    rounding = 1.0 + (queries.shape[1] + 2) * 2.0**-23  # of norms in float32
+    queries = queries - rounded
+    lost, lengths = (rounding * np.sqrt(np.vecdot(it, it)) + 2.0**-60 for it in (queries, rounded))
+    extra = proposals.span * (1.0 + 2.0**-8) * (lost + 2.0**-8 * lengths)
+    return Bfloat16Targets(proposals, 2.0 * (proposals.margin + extra))
