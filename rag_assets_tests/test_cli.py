@@ -291,20 +291,19 @@ def test_names_that_are_not_text_are_read_and_shown(workshop: Workshop, tmp_path
 
 
 def test_json_is_equal_to_the_byte_in_any_process(tmp_path: Path) -> None:
-    def printed(*flags: str, seed: str) -> bytes:
+    def printing(*flags: str, seed: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, *flags, "-m", "rag_assets.cli", "evaluate", str(TOY)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed}
-        return subprocess.run(
+        return subprocess.Popen(
             [*command, "--format", "json", "--k", "3", "--k", "5"],
-            env=environment,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
             cwd=tmp_path,
-            check=True,
-            capture_output=True,
-        ).stdout
+            stdout=subprocess.PIPE,
+        )
 
-    first = printed(seed="1")
-    assert first == printed("-O", seed="2")
-    assert first == printed("-OO", seed="random")
+    processes = printing(seed="1"), printing("-O", seed="2"), printing("-OO", seed="random")
+    first, optimized, stripped = (process.communicate()[0] for process in processes)
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert first == optimized == stripped
     assert json.loads(first)["k"] == [3, 5]
 
 
@@ -543,3 +542,39 @@ def test_a_suite_s_mistake_is_one_line_that_names_it(
     monkeypatch.setattr(definitions, "defs", broken)
     result = workshop.command("run", "toy")
     assert_refused(result, "k must be an integer from 1 to 10000, not 0")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "found nothing; a suite is a YAML mapping"),
+        (b"# to be written\n", "found nothing; a suite is a YAML mapping"),
+        (b"- a\n", "found a list; a suite is a YAML mapping"),
+        (b"attributes: [", "line 1, column 14"),
+        (b"\xff\xfe", "can't decode"),
+        (
+            b"type: rag_assets.components.EvaluationSuite\nattributes: {name: toy}\n",
+            "a suite 'toy' is in",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    [["run", "toy"], ["default-index", "toy", "toy-v1", "exact", "--by", "me", "--why", "it is"]],
+)
+def test_another_suite_s_broken_file_is_one_line_that_names_it(
+    command: list[str],
+    content: bytes,
+    said: str,
+    workshop: Workshop,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rag_assets import project
+
+    sound = (project.suites_folder() / "toy" / "defs.yaml").read_bytes()
+    for name, written in (("toy", sound), ("unwell", content)):
+        (tmp_path / "defs" / name).mkdir(parents=True)
+        (tmp_path / "defs" / name / "defs.yaml").write_bytes(written)
+    monkeypatch.setattr(project, "suites_folder", lambda: tmp_path / "defs")
+    assert_refused(workshop.command(*command), "unwell/defs.yaml", said)
