@@ -13,6 +13,7 @@ import numpy as np
 from rag_assets.canonical.contracts import STATED_DEFAULTS, contract_from
 from rag_assets.canonical.corpus import digest_array
 from rag_assets.errors import InputError, Problem, UsageError
+from rag_assets.project import SUITE_TYPE, check_suite_name
 from rag_assets.quality.report import CheckReport
 from rag_assets.sources.beir_export import EXPORT_SETTINGS, write_beir
 from rag_assets.sources.collection import Collection, GivenVectors
@@ -67,7 +68,7 @@ def import_suite(
     collection is written there as a BEIR folder, which the suite then reads. InputError for bad
     data, UsageError for a suite that exists or settings that cannot work; nothing is written then.
     """
-    folder = defs / suite
+    folder = defs / check_suite_name(suite)
     if folder.exists():
         raise UsageError(f"the suite {suite} exists already; name another or remove {folder.name}/")
     if source_format not in READERS:
@@ -118,6 +119,7 @@ def import_suite(
             "path": _from_root(convert_to, root),
             **EXPORT_SETTINGS,
         }
+    _check_attributes(attributes)
     folder.mkdir(parents=True)
     file = folder / "defs.yaml"
     draft = folder / ".defs.yaml.draft"
@@ -125,6 +127,19 @@ def import_suite(
     draft.write_text(_yaml(attributes, unstated=unstated), "utf-8")
     os.replace(draft, file)
     return Imported(file, collection, report)
+
+
+def _check_attributes(attributes: Mapping[str, Any]) -> None:
+    """UsageError for a suite that Dagster would refuse: it would take all other suites with it."""
+    from rag_assets.components import EvaluationSuite
+    from rag_assets.run import suite_fault
+
+    try:
+        EvaluationSuite.from_attributes_dict(attributes=dict(attributes))
+    except Exception as error:
+        if (message := suite_fault(error)) is None:
+            raise
+        raise UsageError(message) from None
 
 
 def stated_contract(space_id: str, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,5 +209,5 @@ def _yaml(attributes: Mapping[str, Any], *, unstated: bool) -> str:
             f"# State provider, model and revision where they are `{UNSTATED}`: they are part of\n"
             "# a space's signature, and nobody can compare spaces whose models are unknown.\n"
         )
-    body = {"type": "rag_assets.components.EvaluationSuite", "attributes": dict(attributes)}
+    body = {"type": SUITE_TYPE, "attributes": dict(attributes)}
     return head + yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=96)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 from rag_assets.errors import UsageError
+
+SUITE_TYPE = "rag_assets.components.EvaluationSuite"
 
 
 def project_root() -> Path:
@@ -75,15 +78,62 @@ def suites_folder() -> Path:
     return Path(__file__).parent / "defs"
 
 
+def check_suite_name(name: str) -> str:
+    """`name`, which names folders, assets and a database. UsageError if it cannot."""
+    if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
+        raise UsageError(
+            f"a suite cannot be called {name!r}; use lower-case letters, digits, '-' and '_', "
+            "starting with a letter"
+        )
+    return name
+
+
 def suite_folder(name: str) -> Path:
     """The folder of a suite's defs.yaml. UsageError for an unknown suite, naming the known ones."""
+    folders = suite_folders()
+    if name not in folders:
+        raise UsageError(f"unknown suite {name!r}; known suites are {', '.join(sorted(folders))}")
+    return folders[name]
+
+
+def suite_folders() -> dict[str, Path]:
+    """The folder of every suite, by name.
+
+    UsageError for a defs.yaml that is no YAML mapping, or two suites of one name: Dagster reads all
+    suites or none, and does not always say which file is at fault.
+    """
+    folders: dict[str, Path] = {}
+    for file in sorted(suites_folder().glob("*/defs.yaml")):
+        for name in _suite_names(file):
+            if name in folders:
+                raise UsageError(
+                    f"{shown_path(file)}: a suite {name!r} is in {shown_path(folders[name])} "
+                    "already; name each suite differently"
+                )
+            folders[name] = file.parent
+    return folders
+
+
+def _suite_names(file: Path) -> list[str]:
+    """Names in one file, as far as there are any; its other fields are the component's matter."""
     import yaml
 
-    folders = {}
-    for file in sorted(suites_folder().glob("*/defs.yaml")):
-        declared = yaml.safe_load(file.read_text("utf-8")) or {}
-        folders[declared.get("attributes", {}).get("name")] = file.parent
-    if name not in folders:
-        known = ", ".join(sorted(str(known) for known in folders))
-        raise UsageError(f"unknown suite {name!r}; known suites are {known}")
-    return folders[name]
+    try:
+        documents = list(yaml.safe_load_all(file.read_text("utf-8")))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{shown_path(file)}: {' '.join(str(error).split())}") from None
+    if not documents:
+        documents = [None]
+    names = []
+    for document in documents:
+        if not isinstance(document, dict):
+            found = "nothing" if document is None else f"a {type(document).__name__}"
+            raise UsageError(
+                f"{shown_path(file)}: found {found}; a suite is a YAML mapping of type and "
+                "attributes: fill the file in or remove its folder"
+            )
+        attributes = document.get("attributes")
+        name = attributes.get("name") if isinstance(attributes, dict) else None
+        if document.get("type") == SUITE_TYPE and isinstance(name, str):
+            names.append(name)
+    return names

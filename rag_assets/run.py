@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from rag_assets.components.suite import SUITE_TAG
 from rag_assets.errors import RagAssetsError, StoreError, UsageError
 from rag_assets.evaluation_output import summary_tables
-from rag_assets.project import project_root, shown_path, warehouse_root
+from rag_assets.project import project_root, shown_path, suite_folders, warehouse_root
 from rag_assets.tabular import joined
 from rag_assets.warehouse.release import current_release, reading
 
@@ -96,24 +96,32 @@ def _definitions() -> dg.Definitions:
     """Every suite. UsageError, in one line, if a suite's YAML is at fault."""
     from rag_assets.definitions import defs
 
+    suite_folders()
     try:
         return defs()
     except Exception as error:
-        cause: BaseException = error
-        while deeper := cause.__cause__ or cause.__context__:
-            if isinstance(cause, ValidationError):
-                break
-            cause = deeper
-        if isinstance(cause, ValidationError):
-            said = "; ".join(map(_fault, cause.errors()))
-        elif isinstance(cause, (dg.DagsterError, RagAssetsError, yaml.YAMLError)):
-            said = str(cause)
-        else:
+        if (message := suite_fault(error)) is None:
             raise
-        # Dagster's first line names the suite's folder; a drawing follows.
-        [where, *_] = str(error).splitlines()
-        message = said if where in said else f"{where.rstrip(':')}: {said}"
-        raise UsageError(message.replace(f"{project_root()}/", "")) from None
+        raise UsageError(message) from None
+
+
+def suite_fault(error: Exception) -> str | None:
+    """What is wrong with a suite's YAML, in one line; None if `error` is of another kind."""
+    cause: BaseException = error
+    while deeper := cause.__cause__ or cause.__context__:
+        if isinstance(cause, ValidationError):
+            break
+        cause = deeper
+    if isinstance(cause, ValidationError):
+        said = "; ".join(map(_fault, cause.errors()))
+    elif isinstance(cause, (dg.DagsterError, RagAssetsError, yaml.YAMLError)):
+        said = str(cause)
+    else:
+        return None
+    # Dagster's first line names the suite's folder; a drawing follows.
+    [where, *_] = str(error).splitlines()
+    message = said if where in said else f"{where.rstrip(':')}: {said}"
+    return message.replace(f"{project_root()}/", "")
 
 
 def _fault(fault: Mapping[str, Any]) -> str:

@@ -116,6 +116,29 @@ def test_nothing_is_written_when_anything_is_wrong(beir: Path, tmp_path: Path) -
     assert not (tmp_path / "defs").exists()
 
 
+@pytest.mark.parametrize(
+    "name", ["../elsewhere", "/tmp/elsewhere", "a b", "a/b", "Own", "", ".", "mine\n", "9"]
+)
+def test_a_suite_s_name_is_that_of_a_folder_in_defs(name: str, beir: Path, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(UsageError, match="a suite cannot be called"):
+        imported(beir, tmp_path, vectors={}, suite=name)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("space_ids", "said"), [(["a/b"], "space_id"), (["a.b", "a-b"], "differ only in punctuation")]
+)
+def test_a_suite_that_dagster_would_refuse_is_not_written(
+    space_ids: list[str], said: str, beir: Path, tmp_path: Path
+) -> None:
+    """One bad suite stops all of them from loading."""
+    given = vectors(tmp_path / "given")
+    with pytest.raises(UsageError, match=said):
+        imported(beir, tmp_path, vectors=dict.fromkeys(space_ids, given))
+    assert not (tmp_path / "defs").exists()
+
+
 def test_an_existing_suite_is_not_overwritten(beir: Path, tmp_path: Path) -> None:
     spaces = {"one": vectors(tmp_path / "one")}
     imported(beir, tmp_path, vectors=spaces)

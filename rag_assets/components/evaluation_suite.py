@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -46,7 +45,7 @@ from rag_assets.components.tables import tables_asset
 from rag_assets.errors import UsageError
 from rag_assets.evaluation import audited_pairs, check_ks
 from rag_assets.laboratory.promotion import Thresholds
-from rag_assets.project import models_folder
+from rag_assets.project import check_suite_name, models_folder
 from rag_assets.warehouse.models import Model, load_models
 
 
@@ -90,9 +89,10 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
     @field_validator("name")
     @classmethod
     def _plain_name(cls, name: str) -> str:
-        if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
-            raise ValueError("use lower-case letters, digits, '-' and '_', starting with a letter")
-        return name
+        try:
+            return check_suite_name(name)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
 
     @model_validator(mode="after")
     def _consistent(self) -> EvaluationSuite:
