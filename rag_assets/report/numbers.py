@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 Show: TypeAlias = Callable[[Any], str]
 
-DASH = Markup('<span class="dash" title="undefined" aria-label="undefined">\N{EN DASH}</span>')
+DASH = Markup('<abbr class="dash" title="undefined">\N{EN DASH}</abbr>')
 MINUS = "\N{MINUS SIGN}"
 _DECIMALS = 4  # as on the command line, so that a person can match the two
 

@@ -124,7 +124,7 @@ def _draw_means(axes: Axes, verdict: Row, values: Sequence[Row]) -> None:
             value, place, xytext=(0, 8 if above else -16), textcoords="offset points", ha="center"
         )
     front = [means[row["value"]] for row in values if row["on_pareto_front"]]
-    _mark(axes, front, "Pareto front", marker="o", markersize=9, markerfacecolor="none")
+    _mark(axes, front, "Pareto front", marker="o", markersize=9)
     stop = [means[value] for value in [verdict["stopped_at"]] if value in means]
     stopped = f"stop at {verdict['parameter']} = {verdict['stopped_at']}"
     _mark(axes, stop, stopped, marker="x", markersize=12)
@@ -133,7 +133,8 @@ def _draw_means(axes: Axes, verdict: Row, values: Sequence[Row]) -> None:
 def _mark(axes: Axes, places: Sequence[tuple[float, float]], label: str, **style: Any) -> None:
     if places:
         across, up = zip(*places, strict=True)
-        axes.plot(across, up, linestyle="none", markeredgecolor=_MARK, label=label, **style)
+        colours: dict[str, Any] = {"markeredgecolor": _MARK, "markerfacecolor": "none"}
+        axes.plot(across, up, linestyle="none", label=label, **colours, **style)
 
 
 def _draw_needs(axes: Axes, needs: Sequence[Row]) -> None:
