@@ -16,7 +16,8 @@ run: $(VENV)/installed
 	$(BIN)/rag-assets run handbook
 
 ui: $(VENV)/installed-dev
-	$(BIN)/dg dev
+	@# dg warns, twice, unless it is told that its environment is the active one.
+	VIRTUAL_ENV="$$PWD/$(VENV)" $(BIN)/dg dev
 
 test: $(VENV)/installed-dev
 	$(BIN)/ruff check .
