@@ -62,5 +62,5 @@ def test_the_yaml_to_copy_is_a_suite_that_loads() -> None:
     declared = yaml.safe_load(written)
     assert declared["type"] == "rag_assets.components.EvaluationSuite"
     suite = EvaluationSuite.resolve_from_dict(declared["attributes"]).suite(Path())
-    assert suite.space_ids == ("old", "new", "new-256", "words")
-    assert [(pair.old, pair.new) for pair in suite.pairs] == [("old", "new"), ("new", "new-256")]
+    assert suite.space_ids == ("old", "new", "new-int8", "words")
+    assert [(pair.old, pair.new) for pair in suite.pairs] == [("old", "new"), ("new", "new-int8")]
