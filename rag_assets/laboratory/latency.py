@@ -182,7 +182,6 @@ def _quiet(threads: int) -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
     collecting = gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         with threadpool_limits(limits=threads):

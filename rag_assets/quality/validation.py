@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.quality.report import (
@@ -166,14 +167,20 @@ def validate(
     )
 
 
-def _run(frames: Sequence[Frame]) -> list[ExpectationOutcome]:
+@cache
+def _whole_frame() -> Any:
+    """Great Expectations' batch definition that takes a frame as it is; one serves all checks."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
     source = context.data_sources.add_pandas("frames")
-    whole_frame = source.add_dataframe_asset("frame").add_batch_definition_whole_dataframe("whole")
+    return source.add_dataframe_asset("frame").add_batch_definition_whole_dataframe("whole")
+
+
+def _run(frames: Sequence[Frame]) -> list[ExpectationOutcome]:
+    whole_frame = _whole_frame()
     outcomes: list[ExpectationOutcome] = []
     for frame in frames:
         batch = whole_frame.get_batch({"dataframe": frame.data})
