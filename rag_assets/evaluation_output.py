@@ -34,21 +34,47 @@ def summary_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """What a person reads first, as text: spaces, measures, audits and failed checks."""
     found = {title: connection.sql(query).to_arrow_table() for title, query in SUMMARY.items()}
     tables = [text_table(table, title=title) for title, table in found.items() if len(table) > 0]
-    sentences = [
-        f" {comparison}: {sentence}" for comparison, sentence in connection.sql(CHANCE).fetchall()
-    ]
-    if sentences:
-        tables.append("\n".join(["Is it more than chance? (all queries, largest k)", *sentences]))
+    for title, query in SENTENCES.items():
+        lines = [f" {line}" for (line,) in connection.sql(query).fetchall()]
+        if lines:
+            tables.append("\n".join([title, *lines]))
     return tables
 
 
-CHANCE = """
-SELECT comparison_id, sentence
-FROM comparison_statistics
-WHERE subgroup IS NULL AND measure = 'ndcg_at_k' AND defined_count > 0
-    AND k = (SELECT max(k) FROM base.evaluated_k)
-ORDER BY comparison_id
-"""
+# One line each, where a table would cut the sentences.
+SENTENCES = {
+    "Is it more than chance? (all queries, largest k)": """
+        SELECT comparison_id || ': ' || sentence
+        FROM comparison_statistics
+        WHERE subgroup IS NULL AND measure = 'ndcg_at_k' AND defined_count > 0
+            AND k = (SELECT max(k) FROM base.evaluated_k)
+        ORDER BY comparison_id
+    """,
+    "Sweeps": """
+        SELECT sweep || ': ' || replace(verdict, '_', ' ') || ': ' || reason
+        FROM sweep_verdicts ORDER BY sweep
+    """,
+    "May an approximate index become the default?": """
+        SELECT index_name || ' of ' || space_id || ': ' || replace(verdict, '_', ' ')
+            || coalesce('; does not pass: ' || string_agg(condition, ', ' ORDER BY condition)
+                FILTER (WHERE status <> 'pass'), '')
+        FROM index_promotion GROUP BY space_id, index_name, verdict ORDER BY ALL
+    """,
+    "Checks that did not pass": """
+        SELECT asset || ' ' || check_name || ' (' || severity || '): ' || array_to_string(
+            list_transform(
+                list_filter(
+                    CAST(json_extract(CAST(details AS JSON), '$.outcomes') AS JSON[]),
+                    lambda outcome: outcome->>'status' <> 'passed'
+                ),
+                lambda outcome: coalesce(outcome->>'column', outcome->>'table') || ' '
+                    || (outcome->>'observed')
+            ),
+            '; '
+        )
+        FROM check_results WHERE NOT passed ORDER BY asset, check_name
+    """,
+}
 SUMMARY = {
     "Spaces": "SELECT space_id, model, revision, dimension, metric, document_count, "
     "query_item_count, estimated_raw_vector_bytes AS raw_bytes "
@@ -69,8 +95,6 @@ SUMMARY = {
     "Migrations: quality (new minus old; a person decides)": "SELECT old_space_id, new_space_id, "
     "index_name, k, quality_scope, delta_mean_recall_at_k, delta_mrr, delta_mean_ndcg_at_k, "
     "mean_top_k_jaccard, quality_decision_required FROM migration_audit ORDER BY ALL",
-    "Checks that did not pass": "SELECT asset, check_name, severity FROM check_results "
-    "WHERE NOT passed ORDER BY ALL",
 }
 
 

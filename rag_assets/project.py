@@ -39,6 +39,11 @@ def warehouse_root() -> Path:
     return Path(named).absolute() if named else project_root() / "data" / "warehouse"
 
 
+def plans_folder() -> Path:
+    """Where plans of sweeps are registered: not in the warehouse, which may be thrown away."""
+    return project_root() / "data" / "plans"
+
+
 def models_folder() -> Path:
     return project_root() / "dbt_like_sql"
 

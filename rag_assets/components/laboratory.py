@@ -45,7 +45,7 @@ from rag_assets.laboratory.records import (
     write_tables,
 )
 from rag_assets.laboratory.sweep_runs import run_sweep
-from rag_assets.project import source_version
+from rag_assets.project import plans_folder, source_version
 from rag_assets.provenance import usable_cores
 from rag_assets.warehouse.base import BASE
 
@@ -166,7 +166,7 @@ def sweep_asset(suite: Suite, declared: DeclaredSweep) -> dg.AssetsDefinition:
                     artifacts, sweep_path(declared), embeddings.not_executed, inputs, code
                 )
             corpus, space = read_corpus(canonical.folder), read_embeddings(embeddings.folder)
-            plans = store.warehouse / "plans" / suite.name
+            plans = plans_folder() / suite.name
             version = digest(canonical.version, embeddings.version)
             registered = register_plan(plans, sweep, version)
             rows = run_sweep(

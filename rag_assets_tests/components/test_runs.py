@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import dagster as dg
 import duckdb
 
+from rag_assets.run import PID_TAG
 from rag_assets.store import Store
 from rag_assets_tests.conftest import Workshop, item_in
 
@@ -144,3 +146,7 @@ def test_interrupted_and_killed_runs_leave_the_release_and_the_next_succeeds_bes
         assert workshop.command("run", "toy").exit_code == 0
         assert text_in(workshop.link.resolve()) == "another text"
     assert len(workshop.releases()) == 2
+    # Nobody else could tell Dagster that the killed process is gone.
+    with dg.DagsterInstance.from_config(workshop.environment["DAGSTER_HOME"]) as instance:
+        [run] = instance.get_runs(dg.RunsFilter(tags={PID_TAG: str(killed.pid)}))
+    assert run.status == dg.DagsterRunStatus.FAILURE

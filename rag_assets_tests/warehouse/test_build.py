@@ -37,6 +37,28 @@ def test_parquet_files_give_the_same_tables_as_arrow_tables(tmp_path: Path) -> N
     assert tables[0] == tables[1]
 
 
+def test_files_that_are_read_in_place_give_the_same_measures(tmp_path: Path) -> None:
+    base: dict[str, pa.Table | list[Path]] = {}
+    for name, table in base_tables(EXAMPLE).items():
+        files = [tmp_path / f"{name}'s {half}.parquet" for half in (1, 2)]
+        pq.write_table(table.slice(0, 1), files[0])
+        pq.write_table(table.slice(1), files[1])
+        base[name] = files
+    found = []
+    for keep in (True, False):
+        with duckdb.connect() as con:
+            build(con, base, MODELS, keep_inputs=keep)
+            found.append(con.sql("SELECT * FROM metric_by_query ORDER BY ALL").fetchall())
+            [[kept]] = con.sql(
+                "SELECT count(*) FROM duckdb_tables() WHERE schema_name = 'base'"
+            ).fetchall()
+            assert kept == (len(base) if keep else 0)
+    assert found[0] == found[1] != []
+    pq.write_table(pa.table({"k": ["three"]}), tmp_path / "k.parquet")
+    with duckdb.connect() as con, pytest.raises(StoreError, match="'k' is VARCHAR, not INTEGER"):
+        build(con, {**base, "evaluated_k": tmp_path / "k.parquet"}, MODELS, keep_inputs=False)
+
+
 def test_no_files_are_an_empty_table() -> None:
     con = duckdb.connect()
     build(con, {**base_tables(ONE_SPACE), "results": []}, MODELS)

@@ -184,6 +184,7 @@ def random_base(queries: int, depth: int, documents: int) -> dict[str, pa.Table]
                 "space_no": both,
                 "space_id": np.array(["old", "new"]),
                 "dimension": 4,
+                "max_input_tokens": 4,
                 "normalized": True,
                 "document_role": "x",
                 "status": "evaluated",
