@@ -52,12 +52,16 @@ def _groups_or_field(text: str) -> Any:
 )
 @click.option(
     "--acl",
-    required=True,
     metavar="GROUP[,GROUP]|field:PATH",
     help="Who may read the documents: groups, or the field that names them. Nothing is public by "
-    "accident: say public if it is.",
+    "accident: say public if it is. A fixture holds its own rights.",
 )
 @click.option("--subject-groups", metavar="GROUP[,GROUP]|field:PATH", help="Who asks, likewise.")
+@click.option(
+    "--column",
+    help="The folders of --vectors hold tables (Parquet, Arrow) of corpus and queries, and the "
+    "vectors are in this column.",
+)
 @click.option("--split", "splits", multiple=True, help="Judgement file to use; repeatable; all.")
 @click.option(
     "--subgroups", multiple=True, metavar="PATH", help="Query field that names subgroups."
@@ -77,8 +81,9 @@ def import_(
     suite: str,
     vectors: dict[str, Path],
     contracts: tuple[str, ...],
-    acl: str,
+    acl: str | None,
     subject_groups: str | None,
+    column: str | None,
     splits: tuple[str, ...],
     subgroups: tuple[str, ...],
     source_revision: str | None,
@@ -87,13 +92,22 @@ def import_(
 ) -> None:
     """Make a suite from a collection: check it, write its YAML, and say what to type next.
 
-    FORMAT is beir, trec, mteb, ann_hdf5 or vecs.
+    FORMAT is beir, trec, mteb, ann_hdf5, vecs, or fixture for a JSON fixture.
     """
     from rag_assets.evaluation import check_ks
-    from rag_assets.importing import import_suite, read_contract_file
+    from rag_assets.importing import import_fixture, import_suite, read_contract_file
     from rag_assets.project import project_root, shown_path, suites_folder
 
-    settings: dict[str, Any] = {"acl": _groups_or_field(acl)}
+    if source_format == "fixture":
+        made, corpus = import_fixture(
+            path, suite=suite, root=project_root(), defs=suites_folder(), ks=check_ks(ks or (10,))
+        )
+        click.echo(f"{len(corpus.items)} items, {len(corpus.cases)} queries")
+        _say_next(shown_path(made), suite)
+        return
+    settings: dict[str, Any] = {}
+    if acl is not None:
+        settings["acl"] = _groups_or_field(acl)
     if subject_groups is not None:
         settings["subject_groups"] = _groups_or_field(subject_groups)
     if splits:
@@ -117,6 +131,7 @@ def import_(
         vectors=vectors,
         contracts=stated,
         ks=check_ks(ks or (10,)),
+        column=column,
         convert_to=convert_to,
     )
     collection = imported.collection
@@ -128,5 +143,9 @@ def import_(
         if outcome.status != "passed":
             sample = f" (e.g. {', '.join(outcome.sample[:3])})" if outcome.sample else ""
             click.echo(f"warning: {outcome.column}: {outcome.observed}{sample}. {outcome.meaning}")
-    click.echo(f"Wrote {shown_path(imported.file)}")
+    _say_next(shown_path(imported.file), suite)
+
+
+def _say_next(file: str, suite: str) -> None:
+    click.echo(f"Wrote {file}")
     click.echo(f"Next:  rag-assets run {suite}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from rag_assets.canonical.contracts import STATED_DEFAULTS, contract_from
-from rag_assets.canonical.corpus import digest_array
+from rag_assets.canonical.corpus import Corpus, digest_array
 from rag_assets.errors import InputError, Problem, UsageError
 from rag_assets.project import SUITE_TYPE, check_suite_name
 from rag_assets.quality.report import CheckReport
 from rag_assets.sources.beir_export import EXPORT_SETTINGS, write_beir
 from rag_assets.sources.collection import Collection, GivenVectors
+from rag_assets.sources.columnar import read_vector_column
+from rag_assets.sources.fixture import load_fixture
 from rag_assets.sources.formats import READERS, read_collection
+from rag_assets.sources.mteb import read_table_vectors, tables
 from rag_assets.sources.numbering import corpus_of
 from rag_assets.sources.options import source_options
 from rag_assets.sources.vector_files import load_npy, read_vector_folder
@@ -59,18 +63,18 @@ def import_suite(
     vectors: Mapping[str, Path],
     contracts: Mapping[str, Mapping[str, Any]],
     ks: Sequence[int],
+    column: str | None = None,
     convert_to: Path | None = None,
 ) -> Imported:
     """Write `<defs>/<suite>/defs.yaml` after everything it names was read and checked.
 
-    `vectors` maps space ids to vector folders, `contracts` to stated contract fields. Without
+    `vectors` maps space ids to vector folders, `contracts` to stated contract fields; with `column`
+    the folders hold tables of documents and queries, and the vectors are in that column. Without
     vectors, and where the source holds none, the suite gets one LSA space. With `convert_to`, the
     collection is written there as a BEIR folder, which the suite then reads. InputError for bad
     data, UsageError for a suite that exists or settings that cannot work; nothing is written then.
     """
-    folder = defs / check_suite_name(suite)
-    if folder.exists():
-        raise UsageError(f"the suite {suite} exists already; name another or remove {folder.name}/")
+    folder = _new_folder(defs, suite)
     if source_format not in READERS:
         raise UsageError(f"unknown format {source_format!r}; known are {', '.join(READERS)}")
     if unknown := sorted(contracts.keys() - vectors.keys()):
@@ -90,8 +94,12 @@ def import_suite(
         spaces = [
             {
                 "space_id": space_id,
-                "contract": stated_contract(space_id, at, contracts.get(space_id, {})),
-                "vectors": {"provider": "precomputed", "folder": _from_root(at, root)},
+                "contract": stated_contract(space_id, at, contracts.get(space_id, {}), column),
+                "vectors": {
+                    "provider": "precomputed",
+                    "folder": _from_root(at, root),
+                    **({"column": column} if column else {}),
+                },
             }
             for space_id, at in vectors.items()
         ]
@@ -101,7 +109,11 @@ def import_suite(
     corpus = corpus_of(collection, made)
     for contract in made:
         if contract.space_id in vectors:
-            read_vector_folder(vectors[contract.space_id], corpus, contract)
+            at = vectors[contract.space_id]
+            if column is None:
+                read_vector_folder(at, corpus, contract)
+            else:
+                read_table_vectors(at, column, corpus, contract)
     attributes: dict[str, Any] = {
         "name": suite,
         "description": f"Imported from a {source_format} collection.",
@@ -119,14 +131,45 @@ def import_suite(
             "path": _from_root(convert_to, root),
             **EXPORT_SETTINGS,
         }
-    _check_attributes(attributes)
-    folder.mkdir(parents=True)
-    file = folder / "defs.yaml"
-    draft = folder / ".defs.yaml.draft"
     unstated = any(UNSTATED in space["contract"].values() for space in spaces)
-    draft.write_text(_yaml(attributes, unstated=unstated), "utf-8")
-    os.replace(draft, file)
-    return Imported(file, collection, report)
+    return Imported(_written(folder, attributes, unstated=unstated), collection, report)
+
+
+def import_fixture(
+    path: Path, *, suite: str, root: Path, defs: Path, ks: Sequence[int]
+) -> tuple[Path, Corpus]:
+    """Write the suite of a JSON fixture: (its YAML file, the fixture's corpus).
+
+    InputError for a fixture that its loader refuses, UsageError as `import_suite`.
+    """
+    folder = _new_folder(defs, suite)
+    corpus = load_fixture(path)
+    attributes = {
+        "name": suite,
+        "description": "Imported from a fixture.",
+        "source": {"format": "fixture", "path": _from_root(path, root)},
+        "spaces": [{"space_id": contract.space_id} for contract in corpus.contracts],
+        "k": list(ks),
+    }
+    return _written(folder, attributes, unstated=False), corpus
+
+
+def _new_folder(defs: Path, suite: str) -> Path:
+    folder = defs / check_suite_name(suite)
+    if folder.exists():
+        raise UsageError(f"the suite {suite} exists already; name another or remove {folder.name}/")
+    return folder
+
+
+def _written(folder: Path, attributes: Mapping[str, Any], *, unstated: bool) -> Path:
+    """The YAML file, whole: the folder appears with it or not at all."""
+    _check_attributes(attributes)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = folder.with_name(f".{folder.name}.draft-{uuid.uuid4().hex}")
+    draft.mkdir()
+    (draft / "defs.yaml").write_text(_yaml(attributes, unstated=unstated), "utf-8")
+    os.replace(draft, folder)
+    return folder / "defs.yaml"
 
 
 def _check_attributes(attributes: Mapping[str, Any]) -> None:
@@ -142,9 +185,15 @@ def _check_attributes(attributes: Mapping[str, Any]) -> None:
         raise UsageError(message) from None
 
 
-def stated_contract(space_id: str, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+def stated_contract(
+    space_id: str, folder: Path, given: Mapping[str, Any], column: str | None = None
+) -> dict[str, Any]:
     """Contract fields: those given, and what the vectors themselves can tell."""
-    documents = load_npy(folder / "doc_vectors.npy", os.path.join(folder, "doc_vectors.npy"))
+    if column is None:
+        documents = load_npy(folder / "doc_vectors.npy", os.path.join(folder, "doc_vectors.npy"))
+    else:
+        files = tables(folder, os.fspath(folder), "corpus")
+        documents = read_vector_column(*files, column).vectors
     found = _told(documents, "cosine")
     if "dimension" in given and given["dimension"] != found["dimension"]:
         raise UsageError(

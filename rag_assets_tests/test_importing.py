@@ -6,15 +6,18 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from rag_assets.canonical.contracts import contract_from
 from rag_assets.components.evaluation_suite import EvaluationSuite
 from rag_assets.errors import InputError, UsageError
-from rag_assets.importing import import_suite, read_contract_file
+from rag_assets.importing import import_fixture, import_suite, read_contract_file
 from rag_assets.sources.formats import read_collection
 from rag_assets.sources.options import source_options
+from rag_assets_tests.conftest import ROOT
 
 SETTINGS = {"acl": "public"}
 
@@ -164,3 +167,32 @@ def test_a_converted_collection_is_what_the_suite_reads(beir: Path, tmp_path: Pa
     again = read_collection("beir", tmp_path / "converted", source_options(settings))
     assert again.items["text"].to_pylist()[:3] == [f"Title {n} Text {n}." for n in range(3)]
     assert set(again.items["acl"].to_pylist()[0]) == {"public"}
+
+
+def test_a_fixture_becomes_a_suite_of_its_own_spaces(tmp_path: Path) -> None:
+    file, corpus = import_fixture(
+        ROOT / "data" / "toy" / "toy.json",
+        suite="again",
+        root=ROOT,
+        defs=tmp_path / "defs",
+        ks=(3,),
+    )
+    attributes = yaml.safe_load(file.read_text("utf-8"))["attributes"]
+    assert attributes["source"] == {"format": "fixture", "path": "data/toy/toy.json"}
+    assert [space["space_id"] for space in attributes["spaces"]] == ["toy-v1", "toy-v2"]
+    assert len(corpus.cases) == 4
+
+
+def test_vectors_may_be_a_column_of_tables(beir: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for part, ids in (("corpus", ["d0", "d1", "d2"]), ("queries", ["q0", "q1"])):
+        vectors = np.eye(len(ids), 3, dtype=np.float32)
+        column = pa.FixedSizeListArray.from_arrays(vectors.ravel(), 3)
+        pq.write_table(pa.table({"_id": ids, "embedding": column}), folder / f"{part}.parquet")
+    written = imported(beir, tmp_path, vectors={"one": folder}, column="embedding")
+    attributes = written["attributes"]
+    assert isinstance(attributes, dict)
+    [space] = attributes["spaces"]
+    assert space["vectors"]["column"] == "embedding"
+    assert (space["contract"]["dimension"], space["contract"]["normalized"]) == (3, True)
