@@ -35,10 +35,11 @@ class Measurement:
     settings: Mapping[str, Any]
 
 
-def times(arms: Mapping[str, Arm], rounds: int) -> dict[str, Seconds]:
-    """Run the arms in turn, `rounds` times, after one unmeasured run of each; no collection of
-    garbage inside a run. Processor time is that of the whole process."""
-    for arm in arms.values():
+def times(arms: Mapping[str, Arm], rounds: int, *, warm: bool = True) -> dict[str, Seconds]:
+    """Run the arms in turn, `rounds` times, after one unmeasured run of each unless `warm` is
+    False (for arms that ran just before); no collection of garbage inside a run. Processor time is
+    that of the whole process."""
+    for arm in arms.values() if warm else ():
         arm()
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in arms}
     for _ in range(rounds):

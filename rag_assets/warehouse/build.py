@@ -29,7 +29,11 @@ class TableSummary:
 
 
 def build(
-    con: duckdb.DuckDBPyConnection, base: Mapping[str, BaseTable], models: Iterable[Model]
+    con: duckdb.DuckDBPyConnection,
+    base: Mapping[str, BaseTable],
+    models: Iterable[Model],
+    *,
+    keep_inputs: bool = True,
 ) -> None:
     """Load base tables (Arrow tables or Parquet files), then create the models in order.
 
@@ -37,6 +41,10 @@ def build(
     table that no model reads may be left out. StoreError, naming the table, if one is missing,
     lacks a column, or holds a value of another type or a NULL where none is allowed; and, naming
     the file, if a model fails.
+
+    `keep_inputs` False: Parquet files are read where a model reads them, and only the columns that
+    it reads, instead of being copied into the database; NULLs in them are not looked for. For
+    measures alone, over results that were checked when they were written.
     """
     models = tuple(models)
     unknown = sorted(base.keys() - BASE.keys())
@@ -49,7 +57,7 @@ def build(
     con.execute("CREATE SCHEMA base")
     for name, schema in BASE.items():
         if name in base:
-            _load(con, name, schema, base[name])
+            _load(con, name, schema, base[name], keep_inputs)
     for model in models:
         _create(con, model)
 
@@ -78,22 +86,25 @@ def summarize(con: duckdb.DuckDBPyConnection) -> dict[str, TableSummary]:
     }
 
 
-def _load(con: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, source: BaseTable) -> None:
+def _load(
+    con: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, source: BaseTable, keep: bool
+) -> None:
     declared = _column_types(con.from_arrow(schema.empty_table()))
     body = ", ".join(
         f'"{column}" {type_name}' + ("" if (name, column) in NULLABLE else " NOT NULL")
         for column, type_name in declared.items()
     )
-    con.execute(f"CREATE TABLE base.{name} ({body})")
-    if not isinstance(source, pa.Table):
-        files = [source] if isinstance(source, Path) else list(source)
-        if not files:
-            return
+    files = () if isinstance(source, pa.Table) else _files(source)
+    viewed = bool(files) and not keep
+    if not viewed:
+        con.execute(f"CREATE TABLE base.{name} ({body})")
+    if not isinstance(source, pa.Table) and not files:
+        return
     try:
         if isinstance(source, pa.Table):
             arriving = con.from_arrow(source)
         else:
-            arriving = con.read_parquet([str(file) for file in files], hive_partitioning=False)
+            arriving = con.read_parquet(files, hive_partitioning=False)
         found = _column_types(arriving)
         for column, type_name in declared.items():
             if column not in found:
@@ -104,11 +115,25 @@ def _load(con: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, source: 
                 raise StoreError(
                     f"base table {name!r}: column {column!r} is {found[column]}, not {type_name}"
                 )
+        if viewed:
+            columns = ", ".join(
+                f'"{column}"::{kind} AS "{column}"' for column, kind in declared.items()
+            )
+            listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+            con.execute(
+                f"CREATE VIEW base.{name} AS SELECT {columns} "
+                f"FROM read_parquet([{listed}], hive_partitioning = false)"
+            )
+            return
         arriving.project(", ".join(f'"{column}"' for column in declared)).insert_into(
             f"base.{name}"
         )
     except duckdb.Error as error:
         raise StoreError(f"base table {name!r}: {in_one_line(error)}") from None
+
+
+def _files(source: Path | Sequence[Path]) -> list[str]:
+    return [str(file) for file in ([source] if isinstance(source, Path) else source)]
 
 
 _INTEGERS = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")}

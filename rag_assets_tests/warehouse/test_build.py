@@ -38,9 +38,11 @@ def test_parquet_files_give_the_same_tables_as_arrow_tables(tmp_path: Path) -> N
 
 
 def test_files_that_are_read_in_place_give_the_same_measures(tmp_path: Path) -> None:
-    base: dict[str, pa.Table | list[Path]] = {}
-    for name, table in base_tables(EXAMPLE).items():
-        files = [tmp_path / f"{name}'s {half}.parquet" for half in (1, 2)]
+    folder = tmp_path / "a [1] * folder's"
+    folder.mkdir()
+    base: dict[str, list[Path]] = {}
+    for name, table in base_tables(ONE_SPACE).items():
+        files = [folder / f"{name} {half}.parquet" for half in (1, 2)]
         pq.write_table(table.slice(0, 1), files[0])
         pq.write_table(table.slice(1), files[1])
         base[name] = files
@@ -56,7 +58,7 @@ def test_files_that_are_read_in_place_give_the_same_measures(tmp_path: Path) -> 
     assert found[0] == found[1] != []
     pq.write_table(pa.table({"k": ["three"]}), tmp_path / "k.parquet")
     with duckdb.connect() as con, pytest.raises(StoreError, match="'k' is VARCHAR, not INTEGER"):
-        build(con, {**base, "evaluated_k": tmp_path / "k.parquet"}, MODELS, keep_inputs=False)
+        build(con, {**base, "evaluated_k": [tmp_path / "k.parquet"]}, MODELS, keep_inputs=False)
 
 
 def test_no_files_are_an_empty_table() -> None:
