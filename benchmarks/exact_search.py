@@ -73,8 +73,9 @@ def exact_search(count: int, dimension: int, rounds: int) -> Iterator[Measuremen
         fast = times(
             {"ours": lambda q=queries: ours(q), "flat": lambda q=queries: flat(q, _BLAS)},
             rounds if query_count < 10_000 else 1,
+            warm=query_count < 10_000,
         )
-        slow = times({"flat": lambda q=few: flat(q, _DEFAULT)}, 1)
+        slow = times({"flat": lambda q=few: flat(q, _DEFAULT)}, 1, warm=False)
         settings = {**shape, "queries": query_count, "same_rows": round(agreement, 4)}
         name = f"exact-{query_count}q"
         yield compared(
@@ -109,7 +110,7 @@ def exact_search(count: int, dimension: int, rounds: int) -> Iterator[Measuremen
             },
             rounds,
         )
-        slow = times({"selector": lambda s=selector: flat(few, _BLAS, params=s)}, 1)
+        slow = times({"selector": lambda s=selector: flat(few, _BLAS, params=s)}, 1, warm=False)
         settings = {
             **shape,
             "queries": len(queries),
