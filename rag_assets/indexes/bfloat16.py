@@ -22,6 +22,8 @@ import numpy as np
 
 from rag_assets.indexes.proposals import Proposals, Tiles
 
+# Up to so many documents, what rounding takes from them is measured: it is less than the bound.
+_MEASURED = 1 << 11
 # What numkong calls the instruction sets that multiply bfloat16 matrices.
 _NATIVE = {"sapphireamx", "graniteamx"}
 
@@ -87,14 +89,23 @@ class Bfloat16Targets:
 
 def bfloat16_targets(proposals: Proposals) -> Bfloat16Targets | None:
     """The targets of `prepare_proposals` on bfloat16, or None where float32 is faster."""
-    numkong = _numkong()
-    if numkong is None:
+    if _numkong() is None:
         return None
-    queries = proposals.queries
-    bits = np.asarray(numkong.astype(queries, "bf16")).view(np.uint16)
-    rounded = (bits.astype(np.uint32) << 16).view(np.float32)
-    rounding = 1.0 + (queries.shape[1] + 2) * 2.0**-23  # of norms in float32
-    queries = queries - rounded
-    lost, lengths = (rounding * np.sqrt(np.vecdot(it, it)) + 2.0**-60 for it in (queries, rounded))
-    extra = proposals.span * (1.0 + 2.0**-8) * (lost + 2.0**-8 * lengths)
+    lengths, lost = _rounded(proposals.queries)
+    document_lost = 2.0**-8 * proposals.span
+    count = len(proposals.documents if proposals.rows is None else proposals.rows)
+    if count <= _MEASURED:
+        document_lost = min(document_lost, float(_rounded(proposals.block(0, count))[1].max()))
+    extra = (1.0 + 2.0**-8) * (lost * proposals.span + document_lost * lengths)
     return Bfloat16Targets(proposals, 2.0 * (proposals.margin + extra))
+
+
+def _rounded(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """At least |v~| and |v~ - v|, float32[n] each, of `vectors: float32[n, d]`."""
+    bits = np.asarray(_numkong().astype(vectors, "bf16")).view(np.uint16)
+    rounded = (bits.astype(np.uint32) << 16).view(np.float32)
+    slack = 1.0 + (vectors.shape[1] + 2) * 2.0**-23  # for the norms, computed in float32
+    lengths, lost = (
+        slack * np.sqrt(np.vecdot(part, part)) + 2.0**-60 for part in (rounded, rounded - vectors)
+    )
+    return lengths, lost

@@ -155,7 +155,7 @@ def _candidates(
         except TooClose:
             pass
         else:
-            order = np.argsort(query_rows, kind="stable")
+            order = np.argsort(query_rows * count + places)
             query_rows, places = query_rows[order], places[order]
             if len(places) <= _FEW * k * len(proposals.queries):
                 return query_rows, places

@@ -87,8 +87,11 @@ def pair_scores(
     splits = (4, 2) if documents.flags.c_contiguous else ()
     runs = next((it for it in splits if dimension % it == 0 and dimension >= 64 * it), 1)
     width = dimension // runs
-    met, query_places = np.unique(query_rows, return_inverse=True)
-    wide = queries[met].astype(np.float64).reshape(-1, width)
+    query_places = query_rows
+    if len(queries) > len(query_rows):
+        met, query_places = np.unique(query_rows, return_inverse=True)
+        queries = queries[met]
+    wide = queries.astype(np.float64).reshape(-1, width)
     narrow = documents.reshape(-1, width)
     run = np.arange(runs)[:, np.newaxis]
     chunk = min(max(1, _PAIR_ELEMENTS // dimension), max(1, len(scores)))
@@ -152,11 +155,36 @@ def rank_pairs(
     `positions` index into the arguments (each of length p), ordered by query, then key
     descending, then document row ascending.
     """
+    same = query_rows[1:] == query_rows[:-1]
+    later = (query_rows[1:] > query_rows[:-1]) | (same & (document_rows[1:] > document_rows[:-1]))
+    if len(keys) > 0 and later.all():
+        first = np.flatnonzero(np.append(True, ~same))
+        counts = np.diff(np.append(first, len(keys)))
+        if len(first) * counts.max() <= 4 * len(keys):
+            return _rank_rows(first, counts, keys, k)
     order = np.lexsort((document_rows, -keys, query_rows))
     ordered = query_rows[order]
     ranks = np.arange(len(order)) - np.searchsorted(ordered, ordered, side="left")
     kept = ranks < k
     return order[kept], ranks[kept]
+
+
+def _rank_rows(
+    first: np.ndarray, counts: np.ndarray, keys: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """`rank_pairs` of pairs that are in order of query, then document row already.
+
+    Several times as fast as sorting by three keys. `first`, `counts: int64[m]`: where the pairs of
+    each query start, and how many there are.
+    """
+    across = np.arange(counts.max())
+    present = across < counts[:, np.newaxis]
+    falling = np.full(present.shape, np.iinfo(np.int64).max)
+    falling[present] = -keys
+    best = np.argsort(falling, axis=1, kind="stable")[:, :k]
+    kept = present[:, :k]  # what is absent comes last
+    positions = (first[:, np.newaxis] + best)[kept]
+    return positions, np.broadcast_to(across[:k], kept.shape)[kept]
 
 
 def _row_sums(block: np.ndarray) -> np.ndarray:

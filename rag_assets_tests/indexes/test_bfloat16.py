@@ -81,9 +81,11 @@ def test_agrees_with_float32_on_any_vectors(
 @native
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("kind", ["random", "one sign", "worst rounding"])
+@pytest.mark.parametrize("measured", [0, 300])
 def test_targets_differ_from_exact_ones_by_less_than_half_the_margin(
-    metric: Metric, kind: str
+    metric: Metric, kind: str, measured: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(bfloat16, "_MEASURED", measured)
     rng = np.random.default_rng(33)
     documents = rng.standard_normal((300, 64)).astype(np.float32)
     if kind != "random":

@@ -13,7 +13,7 @@ from rag_assets.canonical.contracts import METRICS, Metric
 from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import StoreError, UsageError
 from rag_assets.indexes.exact import ExactIndex, top_k
-from rag_assets.indexes.ranking import grid_steps, norms, pair_scores, ranking_keys
+from rag_assets.indexes.ranking import grid_steps, norms, pair_scores, rank_pairs, ranking_keys
 from rag_assets_tests.indexes.rational import rational_ranking
 from rag_assets_tests.results.spaces import embedded_space
 
@@ -216,6 +216,27 @@ def test_grid_steps_are_powers_of_two_at_the_attainable_magnitude() -> None:
 def test_keys_round_scores_to_the_nearest_step() -> None:
     steps = np.array([0.25])
     assert ranking_keys(np.array([0.24, 0.26, -0.4, 0.0]), steps).tolist() == [1, 1, -2, 0]
+
+
+@pytest.mark.parametrize("k", [1, 3, 50])
+def test_pairs_rank_alike_in_any_order(k: int) -> None:
+    # Query 0 has 1 pair, query 1 none, query 2 two, ...; keys repeat, so rows break ties.
+    rng = np.random.default_rng(15)
+    counts = [1, 0, 2, 9, 9, 5]
+    queries = np.repeat(np.arange(6), counts)
+    rows = np.concatenate([np.sort(rng.permutation(20)[:count]) for count in counts])
+    keys = rng.integers(-2, 3, len(rows))
+    expected = [
+        (query, *pair[1:], rank)
+        for query in range(6)
+        for rank, pair in enumerate(
+            sorted((-keys[at], rows[at]) for at in np.flatnonzero(queries == query))[:k]
+        )
+    ]
+    for order in (np.arange(len(rows)), rng.permutation(len(rows))):
+        positions, ranks = rank_pairs(queries[order], rows[order], keys[order], k)
+        at = order[positions]
+        assert list(zip(queries[at], rows[at], ranks, strict=True)) == expected
 
 
 def test_scores_worked_out_by_hand() -> None:
