@@ -120,7 +120,7 @@ def test_nothing_is_written_when_anything_is_wrong(beir: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "name", ["../elsewhere", "/tmp/elsewhere", "a b", "a/b", "Own", "", ".", "mine\n", "9"]
+    "name", ["../elsewhere", "/elsewhere", "a b", "a/b", "Own", "", ".", "mine\n", "9"]
 )
 def test_a_suite_s_name_is_that_of_a_folder_in_defs(name: str, beir: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())

@@ -20,6 +20,7 @@ import numpy as np
 from rag_assets.canonical.contracts import MAX_DIMENSION
 from rag_assets.canonical.text import normalize_text
 from rag_assets.errors import InputError, Problem
+from rag_assets.indexes.ranking import LARGEST_NORM, SMALLEST_NORM
 from rag_assets.sources.strict_json import Faulty, excerpt
 
 MIN_GRADE, MAX_GRADE = 1, 3
@@ -289,7 +290,8 @@ def check_vector(
 
     Components are rounded to the contract's dtype first, and it is the rounded ones that must be
     finite (1e39 overflows float32), not all zero (1e-60 underflows in float32) and, where the
-    contract says `normalized`, of norm 1 within 1e-6; that norm is taken in float64.
+    contract says `normalized`, of norm 1 within 1e-6; that norm is taken in float64. A norm that
+    search could not multiply is refused (only float64 holds such).
     `contract` holds the sound fields of a contract; what it lacks is not checked.
     """
     dimension, dtype = contract.get("dimension"), contract.get("dtype")
@@ -311,15 +313,21 @@ def check_vector(
         remedy = f"at least one component must differ from 0 once it is rounded to {dtype}"
         spot.refuse("zero_vector", f"only zeros in {dtype}", remedy)
         return None
-    if contract.get("normalized") is True:
-        norm = math.hypot(*vector.tolist())
-        if abs(norm - 1) > NORM_TOLERANCE:
-            remedy = (
-                f"the contract says normalized: the norm, taken in float64 over the components "
-                f"rounded to {dtype}, must be 1 within {NORM_TOLERANCE:g}"
-            )
-            spot.refuse("not_normalized", f"norm {norm:.9g}", remedy)
-            return None
+    norm = math.hypot(*vector.tolist())
+    if contract.get("normalized") is True and abs(norm - 1) > NORM_TOLERANCE:
+        remedy = (
+            f"the contract says normalized: the norm, taken in float64 over the components "
+            f"rounded to {dtype}, must be 1 within {NORM_TOLERANCE:g}"
+        )
+        spot.refuse("not_normalized", f"norm {norm:.9g}", remedy)
+        return None
+    if not SMALLEST_NORM <= norm <= LARGEST_NORM:
+        remedy = (
+            f"search needs norms from {SMALLEST_NORM:.0e} to {LARGEST_NORM:.0e}: squares and "
+            "products must stay in range"
+        )
+        spot.refuse("norm_out_of_range", f"norm {norm:.3g}", remedy)
+        return None
     return vector
 
 

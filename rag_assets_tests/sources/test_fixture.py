@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -151,6 +152,13 @@ def test_norms_are_those_of_the_stored_components() -> None:
     assert problem.code == "not_normalized"
     assert problem.found == "norm 1.00000107"
     assert "rounded to float32" in problem.remedy
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_a_norm_that_search_could_not_multiply_is_refused(size: float) -> None:
+    loose = [put("contracts", 1, "dtype", "float64"), put("contracts", 1, "normalized", False)]
+    (problem,) = problems(mutated(*loose, put("items", 4, "vector", [size, size])))
+    assert problem.code == "norm_out_of_range"
 
 
 def _paths(tree: Any) -> list[tuple[Any, ...]]:
