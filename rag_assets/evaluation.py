@@ -23,6 +23,7 @@ from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import UsageError
 from rag_assets.indexes.builds import BUILT, IndexBuild
 from rag_assets.indexes.exact import ExactIndex
+from rag_assets.indexes.ranking import norms
 from rag_assets.quality.report import CheckReport, merged
 from rag_assets.results.search import ApproximateIndex, search_cases
 from rag_assets.warehouse.base import BASE
@@ -175,18 +176,9 @@ def _with_constants(schema: pa.Schema, table: pa.Table, **constants: object) -> 
     return pa.table(columns, schema=schema)
 
 
-def vector_norms(vectors: np.ndarray, block: int = 65_536) -> np.ndarray:
-    """`float64[n]`: L2 norms of stored components, block by block (vectors may be mapped)."""
-    norms = np.empty(len(vectors))
-    for start in range(0, len(vectors), block):
-        part = vectors[start : start + block].astype(np.float64)
-        norms[start : start + block] = np.sqrt(np.einsum("ij,ij->i", part, part))
-    return norms
-
-
 def space_item_rows(space: EmbeddedSpace, space_no: int) -> pa.Table:
     """Rows of base.space_items: what one space really holds, with the norm of each vector."""
-    with_norms = space.items.append_column("l2_norm", pa.array(vector_norms(space.vectors)))
+    with_norms = space.items.append_column("l2_norm", pa.array(norms(space.vectors)))
     return _with_constants(BASE["space_items"], with_norms, space_no=space_no)
 
 

@@ -15,7 +15,6 @@ import json
 import os
 import shutil
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +22,8 @@ from typing import Any
 
 from rag_assets.errors import StoreError
 from rag_assets.quality.report import CheckReport
+from rag_assets.whole_files import DRAFT, draft_name, flush, replace_text
 
-DRAFT = ".draft-"
 RUNS = ".runs"  # no asset is called so
 KEPT_VERSIONS = 4
 KEPT_SECONDS = 24 * 3600  # a version younger than this may still be in use by a slow run
@@ -83,7 +82,7 @@ class Store:
         home = self._asset_folder(asset)
         folder = home / version
         if not _in_use_again(folder):
-            draft = home / _draft_name()
+            draft = home / draft_name()
             draft.mkdir(parents=True)
             try:
                 write_files(draft)
@@ -94,7 +93,7 @@ class Store:
                 }
                 (draft / "artifact.json").write_text(json.dumps(record, indent=1), "utf-8")
                 for path in draft.rglob("*"):
-                    _flush(path)
+                    flush(path)
                 try:
                     os.replace(draft, folder)
                 except OSError:  # another run stored the same content first
@@ -104,8 +103,8 @@ class Store:
                 shutil.rmtree(draft, ignore_errors=True)
         pointer = json.dumps({"version": version})
         if self.run_id is not None:
-            _replace_text(self._run_file(asset), pointer)
-        _replace_text(home / "current.json", pointer)
+            _put(self._run_file(asset), pointer)
+        _put(home / "current.json", pointer)
         self._prune(home)
         return self._artifact(asset, version)
 
@@ -127,7 +126,7 @@ class Store:
     def write_check(self, artifact: Artifact, report: CheckReport) -> None:
         """Record the outcome of a check on one version (the latest evaluation counts)."""
         path = self._check_folder(artifact) / f"{report.check_name}.json"
-        _replace_text(path, report.to_json())
+        _put(path, report.to_json())
 
     def read_checks(self, artifact: Artifact) -> dict[str, CheckReport]:
         """The latest outcome of every check that ran on exactly this version, by name."""
@@ -167,7 +166,7 @@ class Store:
             try:
                 if path.stat().st_mtime < horizon:
                     # Out of the way in one step: half a version must never stand under its name.
-                    doomed = path.rename(path.with_name(_draft_name()))
+                    doomed = path.rename(path.with_name(draft_name()))
                     _remove(doomed)
                     _remove(home / "checks" / path.name)
             except FileNotFoundError:
@@ -183,10 +182,6 @@ def _in_use_again(folder: Path) -> bool:
     return (folder / "artifact.json").is_file()
 
 
-def _draft_name() -> str:
-    return f"{DRAFT}{uuid.uuid4().hex}"
-
-
 def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
@@ -194,17 +189,6 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _replace_text(path: Path, text: str) -> None:
+def _put(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(_draft_name())
-    draft.write_text(text, "utf-8")
-    _flush(draft)
-    os.replace(draft, path)
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    replace_text(path, text)

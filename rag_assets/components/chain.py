@@ -34,8 +34,9 @@ from rag_assets.embeddings.cache import EmbeddingCache
 from rag_assets.embeddings.files import embeddings_digest, read_embeddings, write_embeddings
 from rag_assets.embeddings.plans import SpacePlan, make_space
 from rag_assets.errors import InputError, Problem
-from rag_assets.evaluation import space_results, vector_norms, write_results
+from rag_assets.evaluation import space_results, write_results
 from rag_assets.indexes.exact import ExactIndex
+from rag_assets.indexes.ranking import norms
 from rag_assets.project import project_root, source_version
 from rag_assets.store import Artifact, AssetPath, Store
 from rag_assets.warehouse.base import BASE
@@ -147,7 +148,7 @@ def embeddings_asset(suite: Suite, plan: SpacePlan) -> dg.AssetsDefinition:
                 lambda folder: write_embeddings(space, folder),
                 inputs=inputs,
             )
-            norms = vector_norms(space.vectors)
+            lengths = norms(space.vectors)
             contract = space.contract
             return materialized(
                 artifact,
@@ -159,8 +160,8 @@ def embeddings_asset(suite: Suite, plan: SpacePlan) -> dg.AssetsDefinition:
                 model=f"{contract.provider} / {contract.model} / {contract.revision}",
                 contract_signature=shown(contract.signature),
                 raw_vector_bytes=int(space.vectors.nbytes),
-                norm_min=float(norms.min()),
-                norm_max=float(norms.max()),
+                norm_min=float(lengths.min()),
+                norm_max=float(lengths.max()),
                 **made.facts,
                 **_notice(suite),
             )

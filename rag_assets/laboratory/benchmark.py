@@ -11,10 +11,8 @@ from __future__ import annotations
 import csv
 import datetime
 import io
-import os
 import platform
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,6 +28,7 @@ from rag_assets.laboratory.queries import Queries, SearchIndex, case_queries, se
 from rag_assets.laboratory.recall import ann_recall
 from rag_assets.laboratory.sweep_runs import search_arm
 from rag_assets.laboratory.synthetic import NOISE, SPACE_ID, check_synthetic, synthetic_corpus
+from rag_assets.whole_files import replace_text
 
 EXACT, IVF_PQ = "exact", "ivf_pq"
 BUDGET_S = 120.0
@@ -157,9 +156,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     check_output(path)
     earlier = _earlier_rows(path) if path.exists() else csv_rows([])
-    draft = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
-    draft.write_text(earlier + csv_rows(rows, header=False), "utf-8")
-    os.replace(draft, path)
+    replace_text(path, earlier + csv_rows(rows, header=False))
 
 
 def _earlier_rows(path: Path) -> str:

@@ -13,7 +13,6 @@ import fcntl
 import json
 import os
 import re
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from rag_assets.canonical.contracts import canonical_json
 from rag_assets.canonical.corpus import digest
 from rag_assets.errors import InputError, Problem, UsageError
 from rag_assets.sources.strict_json import parse_json, read_limited
+from rag_assets.whole_files import replace_text
 
 EXACT = "exact"
 FILE = "default_index.json"
@@ -151,9 +151,7 @@ def _write(path: Path, decisions: Sequence[Decision]) -> None:
         "head": decisions[-1].digest,
         "decisions": [{**asdict(one), "digest": one.digest} for one in decisions],
     }
-    draft = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
-    draft.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    os.replace(draft, path)
+    replace_text(path, json.dumps(tree, indent=1, ensure_ascii=False) + "\n")
 
 
 @contextmanager

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from rag_assets.canonical.contracts import canonical_json
 from rag_assets.canonical.corpus import digest
 from rag_assets.errors import InputError, Problem, UsageError
 from rag_assets.laboratory.sweeps import Sweep, plan, plan_digest
+from rag_assets.whole_files import replace_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +110,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 def _write(path: Path, record: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     stored = {"record": record, "sha256": digest(canonical_json(record))}
-    draft = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
-    draft.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    os.replace(draft, path)
+    replace_text(path, json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
 
 
 def _now() -> str:

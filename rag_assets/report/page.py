@@ -5,9 +5,7 @@ The same release gives the same bytes, with equal library versions: nothing here
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from rag_assets.errors import UsageError
 from rag_assets.report import approximate, changes, checks, numbers, pictures, relevance, verdicts
 from rag_assets.report.reading import Row
 from rag_assets.warehouse.release import reading
+from rag_assets.whole_files import replace_text
 
 # What a report begins with, so that no other file is ever replaced by one.
 FIRST_LINE = "<!doctype html><!-- rag-assets report -->\n"
@@ -203,9 +202,4 @@ def check_replaceable(path: Path) -> None:
 def write_report(path: Path, report: Report) -> None:
     """Write the page whole or not at all, in place of an earlier report. See check_replaceable."""
     check_replaceable(path)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        draft.write_text(report.html, encoding="utf-8", newline="\n")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    replace_text(path, report.html)

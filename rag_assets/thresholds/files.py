@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import uuid
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from rag_assets.canonical.corpus import digest
 from rag_assets.errors import InputError, Problem
 from rag_assets.sources.strict_json import parse_json, read_limited
 from rag_assets.thresholds.threshold import Costs, Outcome, Threshold
+from rag_assets.whole_files import replace_text
 
 _FORMAT = 1
 _LARGEST_FILE = 50 * 2**20
@@ -29,11 +28,8 @@ def write_threshold(threshold: Threshold, path: Path) -> None:
     record["value"] = _WORDS.get(record["value"], record["value"])
     record["dev_case_ids"] = list(record["dev_case_ids"])
     tree = {"format": _FORMAT, "digest": digest(canonical_json(record)), "threshold": record}
-    draft = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
-    draft.write_text(
-        json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
-    )
-    os.replace(draft, path)
+    text = json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False)
+    replace_text(path, text + "\n")
 
 
 def read_threshold(path: Path) -> Threshold:

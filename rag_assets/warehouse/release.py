@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from rag_assets.errors import StoreError, UsageError
 from rag_assets.warehouse.build import in_one_line
+from rag_assets.whole_files import flush
 
 BuildInto = Callable[[duckdb.DuckDBPyConnection], None]
 
@@ -63,7 +64,7 @@ def publish(build_into: BuildInto, *, warehouse: Path, suite: str, keep: int = 1
         with _built(folder / f"{_DRAFT}{release_id}.duckdb", build_into) as draft:
             draft.chmod(0o444)
             os.replace(draft, path)
-        _flush(folder)
+        flush(folder)
         _point(link, path)
         _prune(folder, link, keep)
         return Release(suite, release_id, path, path.stat().st_size)
@@ -113,7 +114,7 @@ def write_database(path: Path, build_into: BuildInto) -> None:
         raise UsageError(f"{path}: exists already; it was created meanwhile") from None
     except duckdb.IOException as error:
         raise UsageError(f"{path}: cannot be written: {in_one_line(error)}") from None
-    _flush(path.parent)
+    flush(path.parent)
 
 
 @contextmanager
@@ -184,7 +185,7 @@ def _built(draft: Path, build_into: BuildInto) -> Iterator[Path]:
         with duckdb.connect(str(draft)) as con:
             build_into(con)
             con.execute("CHECKPOINT")
-        _flush(draft)
+        flush(draft)
         yield draft
     finally:
         _remove(draft)
@@ -197,7 +198,7 @@ def _point(link: Path, path: Path) -> None:
     draft = link.with_name(f".{link.name}{_DRAFT}{secrets.token_hex(4)}")
     draft.symlink_to(path.relative_to(link.parent))
     os.replace(draft, link)
-    _flush(link.parent)
+    flush(link.parent)
 
 
 def _remove_drafts(folder: Path, link: Path) -> None:
@@ -222,11 +223,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

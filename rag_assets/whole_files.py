@@ -1,0 +1,33 @@
+"""Files that are written whole or not at all: to a draft beside them, flushed, then renamed."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+
+DRAFT = ".draft-"  # what a killed process leaves begins with this
+
+
+def draft_name() -> str:
+    return f"{DRAFT}{uuid.uuid4().hex}"
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write `text` (UTF-8, line ends as they are) in place of what was at `path`, in one step."""
+    draft = path.with_name(draft_name())
+    try:
+        draft.write_text(text, "utf-8", newline="")
+        flush(draft)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
