@@ -201,6 +201,11 @@ MEASURED = (
     "comparisons",
     "thresholds",
     "threshold_curve",
+    "budgets",
+    "tombstones",
+    "decisions",
+    "checklist",
+    "space_switches",
 )
 
 
@@ -317,7 +322,7 @@ def build_checked(
     """Build all tables, check the mechanical gates, and record their outcome in the tables.
 
     `audit_name` is what the report is filed under in check_results. `judge` looks at the built
-    tables and returns rows to add to base tables.
+    tables and returns rows to add to base tables, checks of its own among them.
     """
     build(connection, base, models)
     from rag_assets.quality.suites import check_mechanical_gates
@@ -325,8 +330,10 @@ def build_checked(
     audit = connection.sql("SELECT * FROM migration_audit").to_arrow_table()
     gates = check_mechanical_gates(audit, pairs)
     outcome = {"mechanical_gates": "passed" if gates.passed else "failed"}
-    added = {"checks": check_rows([(audit_name, gates)]), "manifest": manifest_rows(outcome)}
-    rebuild(connection, {**added, **(judge(connection) if judge else {})}, models)
+    judged = dict(judge(connection)) if judge else {}
+    checks = [check_rows([(audit_name, gates)]), judged.pop("checks", empty_table("checks"))]
+    added = {"checks": pa.concat_tables(checks), "manifest": manifest_rows(outcome)}
+    rebuild(connection, {**added, **judged}, models)
     return gates
 
 

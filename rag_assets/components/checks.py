@@ -35,6 +35,7 @@ RESULT_VALIDATION = "result_validation"
 GROUND_TRUTH = "ground_truth_agrees"
 INDEX_TRAINING = "index_training"
 MECHANICAL_GATES = "mechanical_gates"
+RELEASE_CHECKLIST = "release_checklist"
 
 _DESCRIPTIONS = {
     CONTRACT_VALIDATION: "Great Expectations suite: every rule of the contract holds. On failure: "
@@ -54,6 +55,9 @@ _DESCRIPTIONS = {
     "items, and each agrees with the canonical items. On failure: read only_old, only_new and "
     "canonical_mismatches in the audit, bring the sources into line and materialize again. The "
     "release is published all the same and says that its gates failed.",
+    RELEASE_CHECKLIST: "Great Expectations suite: no item of the release checklist fails. What was "
+    "not executed or needs a decision warns. Until every item passes, or a person accepted that it "
+    "was not executed, `rag-assets activate` refuses. The release is published all the same.",
 }
 
 
@@ -61,7 +65,7 @@ def check_spec(suite: Suite, asset: AssetPath, check_name: str) -> dg.AssetCheck
     return dg.AssetCheckSpec(
         check_name,
         asset=suite.key(*asset),
-        blocking=check_name != INDEX_TRAINING,
+        blocking=check_name not in (INDEX_TRAINING, RELEASE_CHECKLIST),
         description=_DESCRIPTIONS[check_name],
     )
 

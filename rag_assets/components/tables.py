@@ -16,6 +16,7 @@ from rag_assets.canonical.files import read_corpus
 from rag_assets.components.checks import (
     CONTRACT_VALIDATION,
     MECHANICAL_GATES,
+    RELEASE_CHECKLIST,
     RESULT_VALIDATION,
     built_on,
     check_result,
@@ -37,6 +38,8 @@ from rag_assets.components.suite import (
     results_path,
     sweep_path,
 )
+from rag_assets.decisions.gates import DEFINITION, definition_digest
+from rag_assets.decisions.tables import DECISION_MODELS, decided_tables, stated_tables
 from rag_assets.embeddings.files import read_embeddings
 from rag_assets.evaluation import (
     RESULTS_FILE,
@@ -44,6 +47,7 @@ from rag_assets.evaluation import (
     SpaceStatus,
     base_tables,
     build_checked,
+    check_rows,
     space_item_rows,
 )
 from rag_assets.indexes.builds import NOT_EXECUTED, IndexBuild, read_index_build
@@ -62,8 +66,9 @@ from rag_assets.warehouse.models import Model
 from rag_assets.warehouse.release import Release, publish, reading
 
 AUDIT: AssetPath = ("migration_audit",)
+CHECKLIST: AssetPath = ("release_checklist",)
 # Grouped with the audits: what people decide on, after what is measured.
-DECISIVE = ("check_results", "default_index", "index_promotion", "manifest")
+DECISIVE = ("check_results", "default_index", "index_promotion", "manifest", *DECISION_MODELS)
 
 
 def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
@@ -106,7 +111,10 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
 
     @dg.multi_asset(
         specs=specs,
-        check_specs=[check_spec(suite, AUDIT, MECHANICAL_GATES)],
+        check_specs=[
+            check_spec(suite, AUDIT, MECHANICAL_GATES),
+            check_spec(suite, CHECKLIST, RELEASE_CHECKLIST),
+        ],
         name=f"{asset_group(suite.name)}__tables",
     )
     def tables(
@@ -115,19 +123,17 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run.run_id)
             base = _base(suite, artifacts, context.run.run_id)
-            gates: list[CheckReport] = []
+            reports: dict[str, CheckReport] = {}
             audit_name = f"{suite.name}/{AUDIT[0]}"
 
             def build_into(connection: duckdb.DuckDBPyConnection) -> None:
-                gates.append(
-                    build_checked(
-                        connection,
-                        base,
-                        models,
-                        audit_name=audit_name,
-                        pairs=len(suite.pairs),
-                        judge=lambda built: _judged(suite, built),
-                    )
+                reports[AUDIT[0]] = build_checked(
+                    connection,
+                    base,
+                    models,
+                    audit_name=audit_name,
+                    pairs=len(suite.pairs),
+                    judge=lambda built: _judged(suite, built, reports),
                 )
 
             release = publish(
@@ -144,7 +150,9 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                         connection,
                         release,
                         store.warehouse,
-                        [check_result(suite, AUDIT, gates[0])] if (model.name,) == AUDIT else [],
+                        [check_result(suite, (name,), report)]
+                        if (report := reports.get(name := model.name))
+                        else [],
                     )
                     for model in shown
                 ]
@@ -171,16 +179,28 @@ def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
     )
 
 
-def _judged(suite: Suite, connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
-    """The promotion gate of every approximate index, and every comparison with its statistics."""
+def _judged(
+    suite: Suite, connection: duckdb.DuckDBPyConnection, reports: dict[str, CheckReport]
+) -> dict[str, pa.Table]:
+    """The promotion gate of every approximate index, every comparison with its statistics, and the
+    release checklist, whose check is added to `reports`."""
     [[data]] = connection.sql(
         "SELECT value FROM base.manifest WHERE key = 'version canonical_items'"
     ).fetchall()
     promotions = judge_indexes(connection, suite.thresholds, data)
+    decided, report = decided_tables(
+        connection,
+        suite.name,
+        suite.folder,
+        vectors_given=suite.source.holds == "contracts",
+    )
+    reports[CHECKLIST[0]] = report
     space_nos = {space_id: number for number, space_id in enumerate(suite.space_ids)}
     return {
         "promotion": promotion_rows(promotions, space_nos),
         "comparisons": compare_tables(connection),
+        "checks": check_rows([(f"{suite.name}/{CHECKLIST[0]}", report)]),
+        **decided,
     }
 
 
@@ -242,6 +262,7 @@ def _measured(
     return {
         **tables,
         "default_indexes": rows_of("default_indexes", rows),
+        **stated_tables(suite.folder, project_root(), suite.budgets, suite.tombstones),
         **threshold_tables(suite.folder, contracts),
     }
 
@@ -319,6 +340,8 @@ def _manifest(
         "ranking": "score descending on a grid of 2^-30 of the largest attainable score, "
         "then item id ascending",
     }
+    if (definition := definition_digest(suite.folder)) is not None:
+        facts[DEFINITION] = definition
     for artifact in checked:
         facts[f"version {artifact.name}"] = artifact.version
     return manifest(project_root(), facts)

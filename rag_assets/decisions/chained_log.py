@@ -110,7 +110,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def one_line(name: str, text: str) -> str:
-    """`text` without white space at its ends. UsageError unless it is a line that says something."""
+    """`text` without white space at its ends. UsageError unless it is a line with words."""
     if not text.strip() or not text.isprintable():
         raise UsageError(f"{name} is {text!r}; it must be a line of text that says something")
     return text.strip()

@@ -1,15 +1,17 @@
-"""The four checks. Each takes domain objects and returns a CheckReport."""
+"""The checks of a suite. Each takes domain objects and returns a CheckReport."""
 
 from __future__ import annotations
 
 from rag_assets.quality.embeddings import check_embeddings
 from rag_assets.quality.gates import check_mechanical_gates
 from rag_assets.quality.items import check_canonical_items
+from rag_assets.quality.release_checklist import check_release_checklist
 from rag_assets.quality.results import check_results
 
 __all__ = [
     "check_canonical_items",
     "check_embeddings",
     "check_mechanical_gates",
+    "check_release_checklist",
     "check_results",
 ]

@@ -234,6 +234,56 @@ BASE: Mapping[str, pa.Schema] = {
             ("evidence", pa.string()),
         ]
     ),
+    # What a release must stay within; `estimate` only where nothing can be measured.
+    "budgets": pa.schema(
+        [
+            ("measure", pa.string()),
+            ("budget_limit", pa.float64()),
+            ("estimate", pa.float64()),
+            ("source", pa.string()),
+        ]
+    ),
+    # Items that the source states as deleted.
+    "tombstones": pa.schema([("item_id", pa.string())]),
+    # Signed decisions, in the order of their file; `reason` says why one expired.
+    "decisions": pa.schema(
+        [
+            ("decision_no", pa.int32()),
+            ("item", pa.string()),
+            ("decision", pa.string()),
+            ("decided_by", pa.string()),
+            ("decided_at", pa.string()),
+            ("evaluation_id", pa.string()),
+            ("why", pa.string()),
+            ("status", pa.string()),  # 'valid' or 'expired'
+            ("reason", pa.string()),
+        ]
+    ),
+    "checklist": pa.schema(
+        [
+            ("item_no", pa.int16()),
+            ("item", pa.string()),
+            ("status", pa.string()),
+            ("evidence", pa.string()),
+            ("how_to_get_it", pa.string()),
+            ("decided_by", pa.string()),
+            ("decided_at", pa.string()),
+        ]
+    ),
+    # Switches of the space that serves, the oldest first.
+    "space_switches": pa.schema(
+        [
+            ("switch_no", pa.int32()),
+            ("space_id", pa.string()),
+            ("contract_signature", pa.string()),
+            ("kind", pa.string()),  # 'activate' or 'roll_back'
+            ("switched_by", pa.string()),
+            ("switched_at", pa.string()),
+            ("why", pa.string()),
+            ("evaluation_id", pa.string()),
+            ("forced", pa.string()),
+        ]
+    ),
     "checks": pa.schema(
         [
             ("check_name", pa.string()),
@@ -265,6 +315,10 @@ NULLABLE = frozenset(
         ("sweep_verdicts", "stopped_at"),
         *(("operating_points", name) for name in ("value", "mean_recall", "mean_p95_ms")),
         *(("default_indexes", name) for name in ("decided_by", "decided_at", "why", "evidence")),
+        *(("budgets", name) for name in ("estimate", "source")),
+        ("decisions", "reason"),
+        *(("checklist", name) for name in ("decided_by", "decided_at")),
+        *(("space_switches", name) for name in ("evaluation_id", "forced")),
         ("checks", "details"),
         ("manifest", "value"),
     }
