@@ -98,9 +98,13 @@ def examine_budgets(con: duckdb.DuckDBPyConnection) -> Finding:
     faults, gaps, within = [], not_evaluated(con), []
     for row in rows:
         where = f" of {row['space_id']} ({row['index_name']})" if row["space_id"] else ""
-        number = "unknown" if row["measured"] is None else f"{row['measured']:g}"
+        number = (
+            "none, as exact search trains no index"
+            if row["measured"] is None
+            else f"{row['measured']:.6g}"
+        )
         bound = "at least" if row["measure"] == "queries_per_second" else "at most"
-        said = f"{row['measure']}{where} is {number}, {bound} {row['budget_limit']:g} is allowed"
+        said = f"{row['measure']}{where} is {number}; {bound} {row['budget_limit']:.10g} is allowed"
         if row["status"] == "over":
             faults.append(said)
         elif row["status"] == "not_measured":
