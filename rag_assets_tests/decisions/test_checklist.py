@@ -88,8 +88,7 @@ SPOILED = [
     ),
     (
         "splits_kept_apart",
-        "UPDATE canonical_items SET text = ' What is dev-no-1? ' "
-        "WHERE item_id = 'query:test-no-1'",
+        "UPDATE canonical_items SET text = ' What is dev-no-1? ' WHERE item_id = 'query:test-no-1'",
         "fail",
         "dev-no-1, test-no-1 ask the same in two splits",
     ),
@@ -233,8 +232,7 @@ SPOILED = [
     ),
     (
         "thresholds_calibrated",
-        "UPDATE answer_thresholds SET refusal = 'it has another signature' "
-        "WHERE space_id = 'old'",
+        "UPDATE answer_thresholds SET refusal = 'it has another signature' WHERE space_id = 'old'",
         "not_executed",
         "the threshold of old: it has another signature",
     ),
