@@ -202,6 +202,17 @@ MEASURED = (
     "thresholds",
     "threshold_curve",
 )
+# What came before; see rag_assets.history.
+HISTORY = (
+    "evaluations",
+    "heartbeats",
+    "history_metrics",
+    "history_audits",
+    "history_checks",
+    "previous_items",
+    "previous_cases",
+    "previous_spaces",
+)
 
 
 def base_tables(
@@ -275,6 +286,7 @@ def base_tables(
         "checks": check_rows(reports),
         "manifest": manifest_rows(manifest),
         **{name: (measured or {}).get(name, empty_table(name)) for name in MEASURED},
+        **{name: empty_table(name) for name in HISTORY},
     }
 
 
@@ -310,14 +322,17 @@ def build_checked(
     base: Mapping[str, BaseTable],
     models: Sequence[Model],
     *,
-    audit_name: str,
+    suite: str,
     pairs: int,
     judge: Callable[[duckdb.DuckDBPyConnection], Mapping[str, pa.Table]] | None = None,
-) -> CheckReport:
+    further: Callable[[duckdb.DuckDBPyConnection], Sequence[tuple[str, CheckReport]]] | None = None,
+) -> list[tuple[str, CheckReport]]:
     """Build all tables, check the mechanical gates, and record their outcome in the tables.
 
-    `audit_name` is what the report is filed under in check_results. `judge` looks at the built
-    tables and returns rows to add to base tables.
+    Returns every report with the name of its table, the gates first; in check_results they are
+    filed under `suite` and that name. `judge` looks at the built
+    tables and returns rows to add to base tables; `further` looks at them and returns more reports
+    to record, each with the name of its table.
     """
     build(connection, base, models)
     from rag_assets.quality.suites import check_mechanical_gates
@@ -325,9 +340,11 @@ def build_checked(
     audit = connection.sql("SELECT * FROM migration_audit").to_arrow_table()
     gates = check_mechanical_gates(audit, pairs)
     outcome = {"mechanical_gates": "passed" if gates.passed else "failed"}
-    added = {"checks": check_rows([(audit_name, gates)]), "manifest": manifest_rows(outcome)}
+    reports = [("migration_audit", gates), *(further(connection) if further else ())]
+    filed = [(f"{suite}/{table}", report) for table, report in reports]
+    added = {"checks": check_rows(filed), "manifest": manifest_rows(outcome)}
     rebuild(connection, {**added, **(judge(connection) if judge else {})}, models)
-    return gates
+    return reports
 
 
 def check_scoped_results(

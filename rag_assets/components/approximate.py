@@ -153,6 +153,7 @@ def approximate_results_asset(
                 digest(code, canonical.version, stored.version, content),
                 lambda folder: write_results(found, folder),
                 inputs=inputs,
+                info={"content": content},
             )
             return materialized(
                 artifact,

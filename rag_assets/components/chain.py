@@ -18,6 +18,7 @@ from rag_assets.components.checks import (
     check_result,
     check_spec,
     guarded,
+    note_blocked,
 )
 from rag_assets.components.markdown import markdown_table, shown
 from rag_assets.components.suite import (
@@ -35,6 +36,7 @@ from rag_assets.embeddings.files import embeddings_digest, read_embeddings, writ
 from rag_assets.embeddings.plans import SpacePlan, make_space
 from rag_assets.errors import InputError, Problem
 from rag_assets.evaluation import space_results, write_results
+from rag_assets.history.blocked import refused_source
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.indexes.ranking import norms
 from rag_assets.project import project_root, source_version
@@ -68,17 +70,28 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None]]:
         with failures_in_plain_words():
             contracts = [plan.contract for plan in suite.spaces if plan.contract is not None]
-            read = suite.source.read(contracts)
+            try:
+                read = suite.source.read(contracts)
+            except InputError as error:
+                report = refused_source(error)
+                note_blocked(store, suite, context.run.run_id, CANONICAL[0], report)
+                raise
             corpus = read.corpus
             _declared_spaces_only(suite, corpus)
             content = corpus_digest(corpus)
             artifacts = store.of(suite, context.run.run_id)
             artifact = artifacts.write(
-                CANONICAL, digest(code, content), lambda folder: write_corpus(corpus, folder)
+                CANONICAL,
+                digest(code, content),
+                lambda folder: write_corpus(corpus, folder),
+                info={"content": content},
             )
             results = []
             if read.report is not None:
                 artifacts.write_check(artifact, read.report)
+                if read.report.blocks:
+                    run_id = context.run.run_id
+                    note_blocked(store, suite, run_id, CANONICAL[0], read.report)
                 results.append(check_result(suite, CANONICAL, read.report))
             documents = [contract.document_role for contract in corpus.contracts]
             roles = Counter(corpus.items["role"].to_pylist())
@@ -147,6 +160,7 @@ def embeddings_asset(suite: Suite, plan: SpacePlan) -> dg.AssetsDefinition:
                 digest(code, canonical.version, content),
                 lambda folder: write_embeddings(space, folder),
                 inputs=inputs,
+                info={"content": content},
             )
             lengths = norms(space.vectors)
             contract = space.contract
@@ -249,6 +263,7 @@ def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
                 digest(code, canonical.version, stored_index.version, content),
                 lambda folder: write_results(found, folder),
                 inputs=inputs,
+                info={"content": content},
             )
             return materialized(
                 artifact,

@@ -82,6 +82,9 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
     )
     schedule: DailySchedule = Field(default_factory=DailySchedule)
     kept_releases: int = Field(default=10, ge=1, description="How many releases are kept.")
+    kept_evaluations: int = Field(
+        default=1000, ge=2, description="How many evaluations the history keeps."
+    )
     notice: str = Field(
         default="", description="What a reader must know before reading any number of this suite."
     )
@@ -134,6 +137,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             thresholds=Thresholds(**self.promotion.model_dump()),
             benchmark_budget_s=self.benchmark_budget_s,
             sweep_budget_s=self.sweep_budget_s,
+            kept_evaluations=self.kept_evaluations,
         )
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:

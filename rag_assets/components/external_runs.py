@@ -65,6 +65,7 @@ def external_run_asset(suite: Suite, declared: DeclaredRun) -> dg.AssetsDefiniti
                 digest(code, canonical.version, embeddings.version, content),
                 lambda folder: write_results(found, folder),
                 inputs=inputs,
+                info={"content": content},
             )
             return materialized(
                 artifact,

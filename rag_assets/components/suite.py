@@ -94,6 +94,7 @@ class Suite:
     thresholds: Thresholds = field(default_factory=Thresholds)
     benchmark_budget_s: float = 60.0
     sweep_budget_s: float = 600.0
+    kept_evaluations: int = 1000
 
     @property
     def job_name(self) -> str:
@@ -142,7 +143,7 @@ def sweep_path(declared: DeclaredSweep) -> AssetPath:
 
 
 # The UI lists groups by name; the number keeps them in the order in which data flows.
-_STAGES = {"corpus": 1, "measures": 3, "audits": 4}
+_STAGES = {"corpus": 1, "measures": 3, "audits": 4, "history": 5}
 _SPACE_STAGE = 2
 
 
