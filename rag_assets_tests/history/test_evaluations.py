@@ -66,7 +66,7 @@ def test_equal_content_is_the_same_evaluation_until_something_came_between(tmp_p
 
 @pytest.mark.parametrize("part", ["data_version", "code_version", "settings", "results"])
 def test_each_part_of_the_identity_counts(part: str) -> None:
-    whole = {name: "same" for name in Identity.__dataclass_fields__}
+    whole = dict.fromkeys(Identity.__dataclass_fields__, "same")
     assert Identity(**whole).fingerprint != Identity(**{**whole, part: "other"}).fingerprint
 
 
