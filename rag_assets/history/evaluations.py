@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import dataset
 
 from rag_assets import clock
 from rag_assets.canonical.corpus import digest
@@ -132,11 +133,17 @@ def rows_of_earlier(
 
     A column that an older version did not record is NULL.
     """
-    parts = [schema.empty_table()]
-    for evaluation in earlier:
-        file = folder / "evaluations" / evaluation.evaluation_id / f"{table}.parquet"
-        parts.append(_in_schema(_table(file), schema))
-    return pa.concat_tables(parts)
+    homes = [folder / "evaluations" / evaluation.evaluation_id for evaluation in earlier]
+    if not homes:
+        return schema.empty_table()
+    files = [str(home / f"{table}.parquet") for home in homes]
+    try:
+        # Many small files: one by one they take ten times as long.
+        return dataset.dataset(files, schema=schema, format="parquet").to_table()
+    except (OSError, pa.ArrowException):
+        for home in homes:
+            _table(home / f"{table}.parquet")  # says which one
+        raise
 
 
 def snapshot_of(folder: Path, evaluation: Evaluation, table: str, schema: pa.Schema) -> pa.Table:
