@@ -68,7 +68,7 @@ def approximate_index_asset(
                     (embeddings,),
                     code,
                 )
-            content = digest(code, embeddings.version, str(parameters(declared.spec)))
+            content = digest(code, embeddings.content, str(parameters(declared.spec)))
             space = read_embeddings(embeddings.folder)
             artifact = artifacts.write(
                 index_path(space_id, name),

@@ -67,14 +67,16 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> Iterator[dg.MaterializeResult[None]]:
         with failures_in_plain_words():
-            contracts = [plan.contract for plan in suite.spaces if plan.contract is not None]
-            read = suite.source.read(contracts)
+            read = suite.source.read(suite.contracts)
             corpus = read.corpus
             _declared_spaces_only(suite, corpus)
             content = corpus_digest(corpus)
             artifacts = store.of(suite, context.run.run_id)
             artifact = artifacts.write(
-                CANONICAL, digest(code, content), lambda folder: write_corpus(corpus, folder)
+                CANONICAL,
+                digest(code, content),
+                lambda folder: write_corpus(corpus, folder),
+                content=content,
             )
             results = []
             if read.report is not None:
@@ -146,6 +148,7 @@ def embeddings_asset(suite: Suite, plan: SpacePlan) -> dg.AssetsDefinition:
                 embeddings_path(space_id),
                 digest(code, canonical.version, content),
                 lambda folder: write_embeddings(space, folder),
+                content=content,
                 inputs=inputs,
             )
             lengths = norms(space.vectors)
@@ -196,7 +199,7 @@ def exact_index_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
                 )
             space = read_embeddings(embeddings.folder)
             index = ExactIndex.build(space)
-            content = digest(code, embeddings.version)
+            content = digest(code, embeddings.content)
             artifact = artifacts.write(
                 index_path(space_id), content, index.save, inputs=(embeddings,)
             )
@@ -274,9 +277,14 @@ def not_executed(
     store: Store, asset: AssetPath, reason: str, inputs: tuple[Artifact, ...], code: str
 ) -> dg.MaterializeResult[None]:
     """An empty version that says why: the chain goes on without this space."""
-    content = digest(code, "not executed", reason, *(artifact.version for artifact in inputs))
+    content = digest("not executed", reason)
     artifact = store.write(
-        asset, content, lambda folder: None, inputs=inputs, info={"not_executed": reason}
+        asset,
+        digest(code, content, *(artifact.version for artifact in inputs)),
+        lambda folder: None,
+        content=content,
+        inputs=inputs,
+        info={"not_executed": reason},
     )
     return materialized(artifact, content, rows=0, status="not_executed", status_reason=reason)
 
