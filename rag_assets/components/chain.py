@@ -69,9 +69,8 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> Iterator[dg.MaterializeResult[None]]:
         with failures_in_plain_words():
-            contracts = [plan.contract for plan in suite.spaces if plan.contract is not None]
             try:
-                read = suite.source.read(contracts)
+                read = suite.source.read(suite.contracts)
             except InputError as error:
                 report = refused_source(error)
                 note_blocked(store, suite, context.run.run_id, CANONICAL[0], report)
@@ -84,7 +83,7 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
                 CANONICAL,
                 digest(code, content),
                 lambda folder: write_corpus(corpus, folder),
-                info={"content": content},
+                content=content,
             )
             results = []
             if read.report is not None:
@@ -159,8 +158,8 @@ def embeddings_asset(suite: Suite, plan: SpacePlan) -> dg.AssetsDefinition:
                 embeddings_path(space_id),
                 digest(code, canonical.version, content),
                 lambda folder: write_embeddings(space, folder),
+                content=content,
                 inputs=inputs,
-                info={"content": content},
             )
             lengths = norms(space.vectors)
             contract = space.contract
@@ -210,7 +209,7 @@ def exact_index_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
                 )
             space = read_embeddings(embeddings.folder)
             index = ExactIndex.build(space)
-            content = digest(code, embeddings.version)
+            content = digest(code, embeddings.content)
             artifact = artifacts.write(
                 index_path(space_id), content, index.save, inputs=(embeddings,)
             )
@@ -262,8 +261,8 @@ def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
                 path,
                 digest(code, canonical.version, stored_index.version, content),
                 lambda folder: write_results(found, folder),
+                content=content,
                 inputs=inputs,
-                info={"content": content},
             )
             return materialized(
                 artifact,
@@ -289,9 +288,14 @@ def not_executed(
     store: Store, asset: AssetPath, reason: str, inputs: tuple[Artifact, ...], code: str
 ) -> dg.MaterializeResult[None]:
     """An empty version that says why: the chain goes on without this space."""
-    content = digest(code, "not executed", reason, *(artifact.version for artifact in inputs))
+    content = digest("not executed", reason)
     artifact = store.write(
-        asset, content, lambda folder: None, inputs=inputs, info={"not_executed": reason}
+        asset,
+        digest(code, content, *(artifact.version for artifact in inputs)),
+        lambda folder: None,
+        content=content,
+        inputs=inputs,
+        info={"not_executed": reason},
     )
     return materialized(artifact, content, rows=0, status="not_executed", status_reason=reason)
 

@@ -8,6 +8,7 @@ import dagster as dg
 import pyarrow.parquet as pq
 
 from rag_assets.canonical.files import read_corpus
+from rag_assets.components.automation import WITH_ITS_ASSET
 from rag_assets.components.suite import (
     CANONICAL,
     StoreResource,
@@ -75,6 +76,7 @@ def check_spec(suite: Suite, asset: AssetPath, check_name: str) -> dg.AssetCheck
         asset=suite.key(*asset),
         blocking=check_name not in (INDEX_TRAINING, *CHANGES),
         description=_DESCRIPTIONS[check_name],
+        automation_condition=WITH_ITS_ASSET,
     )
 
 
@@ -137,8 +139,12 @@ def guarded(store: Store, asset: AssetPath, check_name: str) -> Artifact:
 
 
 def built_on(artifact: Artifact, upstream: Artifact) -> None:
-    """StoreError unless `artifact` was built from this very version of `upstream`."""
-    if artifact.inputs.get(upstream.name) != upstream.version:
+    """StoreError unless `artifact` was built from what `upstream` holds.
+
+    By content, not by version: where judgements change, embeddings are stored anew with the same
+    vectors, and the indexes over them stay valid.
+    """
+    if artifact.inputs.get(upstream.name) != upstream.content:
         raise StoreError(
             f"{artifact.name} was built from another version of {upstream.name}; "
             f"materialize {artifact.name} again"

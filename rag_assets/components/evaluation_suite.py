@@ -13,6 +13,7 @@ from rag_assets.components.approximate import (
     approximate_index_asset,
     approximate_results_asset,
 )
+from rag_assets.components.automation import automated, automation_sensor
 from rag_assets.components.chain import (
     canonical_items_asset,
     embeddings_asset,
@@ -23,10 +24,12 @@ from rag_assets.components.checks import chain_checks
 from rag_assets.components.external_runs import external_run_asset
 from rag_assets.components.fields import (
     Audit,
+    Automation,
     DailySchedule,
     ExternalRun,
     Index,
     PromotionFields,
+    SourceWatch,
     Space,
     SweepFields,
     declared_indexes,
@@ -35,6 +38,7 @@ from rag_assets.components.fields import (
     space_plans,
 )
 from rag_assets.components.laboratory import index_benchmark_asset, sweep_asset
+from rag_assets.components.source_sensor import source_sensor
 from rag_assets.components.sources import CollectionSource, FixtureSource, SyntheticSource
 from rag_assets.components.suite import (
     SUITE_TAG,
@@ -81,6 +85,8 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
         default=None, description="Pairs to audit; every two neighbouring spaces if left out."
     )
     schedule: DailySchedule = Field(default_factory=DailySchedule)
+    watch: SourceWatch = Field(default_factory=SourceWatch)
+    automation: Automation = Field(default_factory=Automation)
     kept_releases: int = Field(default=10, ge=1, description="How many releases are kept.")
     kept_evaluations: int = Field(
         default=1000, ge=2, description="How many evaluations the history keeps."
@@ -161,6 +167,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
         assets += [sweep_asset(suite, sweep) for sweep in suite.sweeps]
         assets += [external_run_asset(suite, run) for run in suite.runs]
         assets.append(tables_asset(suite, models))
+        assets = [automated(definition) for definition in assets]
         job = dg.define_asset_job(
             name=suite.job_name,
             selection=dg.AssetSelection.assets(*assets),
@@ -179,8 +186,24 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             description=f"Re-evaluates the suite {suite.name}. Set cron, time zone and default "
             "state in the suite's defs.yaml.",
         )
+        sensors: list[dg.SensorDefinition] = [
+            automation_sensor(suite, assets, enabled=self.automation.enabled)
+        ]
+        if suite.source.path is not None:
+            sensors.append(
+                source_sensor(
+                    suite,
+                    enabled=self.watch.enabled,
+                    every_seconds=self.watch.every_seconds,
+                    automation_enabled=self.automation.enabled,
+                )
+            )
         return dg.Definitions(
-            assets=assets, asset_checks=chain_checks(suite), jobs=[job], schedules=[schedule]
+            assets=assets,
+            asset_checks=chain_checks(suite),
+            jobs=[job],
+            schedules=[schedule],
+            sensors=sensors,
         )
 
 

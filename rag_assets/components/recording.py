@@ -71,7 +71,7 @@ def identity(suite: Suite, checked: Sequence[Artifact], models: Sequence[Model])
 
 def _contents(artifacts: Sequence[Artifact]) -> str:
     """A digest of what artifacts hold, whichever code wrote them."""
-    return digest(*(f"{a.name} {a.info.get('content', a.version)}" for a in artifacts))
+    return digest(*(f"{a.name} {a.content}" for a in artifacts))
 
 
 @dataclass(frozen=True)

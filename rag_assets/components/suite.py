@@ -37,7 +37,9 @@ class Source:
     """Where a suite's corpus comes from. `shown` names it to people; `judged`: every case must
     have a judgement; `holds`: what comes with it, contracts with vectors, vectors of one space, or
     only texts; `read` is given the contracts that the YAML states; `data_checks`: reading also
-    reports on the collection itself, which `collection` reads once more."""
+    reports on the collection itself, which `collection` reads once more. `path`: the file or folder
+    it is read from, relative to the project, if there is one; `corpus` then reads without data
+    checks."""
 
     shown: str
     kind: str
@@ -46,6 +48,8 @@ class Source:
     judged: bool = True
     holds: Literal["contracts", "vectors", "texts"] = "contracts"
     collection: Callable[[], Collection] | None = None
+    path: str | None = None
+    corpus: Callable[[Sequence[SpaceContract]], Corpus] | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,11 @@ class Suite:
         """Index names of everything that has results in a space: exact, approximate, external."""
         indexes = [index.name for index in self.indexes_of(space_id)]
         return (EXACT, *indexes, *(run.name for run in self.runs if run.space_id == space_id))
+
+    @property
+    def contracts(self) -> list[SpaceContract]:
+        """The contracts that the YAML states."""
+        return [plan.contract for plan in self.spaces if plan.contract is not None]
 
     def key(self, *path: str) -> dg.AssetKey:
         return dg.AssetKey([self.name, *path])
