@@ -199,6 +199,9 @@ MEASURED = (
     "promotion",
     "default_indexes",
     "comparisons",
+    "baseline",
+    "baseline_by_query",
+    "regression_gates",
     "thresholds",
     "threshold_curve",
 )
@@ -305,6 +308,14 @@ def _rows(name: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a look at the built tables adds: rows of base tables, and reports by their asset."""
+
+    rows: Mapping[str, pa.Table]
+    reports: Sequence[tuple[str, CheckReport]] = ()
+
+
 def build_checked(
     connection: duckdb.DuckDBPyConnection,
     base: Mapping[str, BaseTable],
@@ -312,12 +323,12 @@ def build_checked(
     *,
     audit_name: str,
     pairs: int,
-    judge: Callable[[duckdb.DuckDBPyConnection], Mapping[str, pa.Table]] | None = None,
-) -> CheckReport:
-    """Build all tables, check the mechanical gates, and record their outcome in the tables.
+    judge: Callable[[duckdb.DuckDBPyConnection], Judged] | None = None,
+) -> list[CheckReport]:
+    """Build all tables, check the mechanical gates, and record every outcome in the tables.
 
-    `audit_name` is what the report is filed under in check_results. `judge` looks at the built
-    tables and returns rows to add to base tables.
+    `audit_name` is what the gates' report is filed under in check_results; it comes first in what
+    is returned, before the reports of `judge`, which looks at the built tables.
     """
     build(connection, base, models)
     from rag_assets.quality.suites import check_mechanical_gates
@@ -325,9 +336,11 @@ def build_checked(
     audit = connection.sql("SELECT * FROM migration_audit").to_arrow_table()
     gates = check_mechanical_gates(audit, pairs)
     outcome = {"mechanical_gates": "passed" if gates.passed else "failed"}
-    added = {"checks": check_rows([(audit_name, gates)]), "manifest": manifest_rows(outcome)}
-    rebuild(connection, {**added, **(judge(connection) if judge else {})}, models)
-    return gates
+    judged = judge(connection) if judge else Judged({})
+    reports = [(audit_name, gates), *judged.reports]
+    added = {"checks": check_rows(reports), "manifest": manifest_rows(outcome)}
+    rebuild(connection, {**added, **judged.rows}, models)
+    return [report for _, report in reports]
 
 
 def check_scoped_results(

@@ -80,7 +80,7 @@ def evaluate_fixture(
         gates: list[CheckReport] = []
 
         def build_into(file: duckdb.DuckDBPyConnection) -> None:
-            gates.append(build_checked(file, base, models, audit_name=audit_name, pairs=len(pairs)))
+            gates.extend(build_checked(file, base, models, audit_name=audit_name, pairs=len(pairs)))
 
         write_database(db, build_into)
         # An absolute path is a file's name and nothing else; ":memory:" would not be one.

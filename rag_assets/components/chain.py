@@ -22,6 +22,7 @@ from rag_assets.components.checks import (
 from rag_assets.components.markdown import markdown_table, shown
 from rag_assets.components.suite import (
     CANONICAL,
+    SourceRead,
     StoreResource,
     Suite,
     asset_group,
@@ -46,7 +47,7 @@ PREVIEW_ROWS = 10
 
 def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
     """Reads the source with its strict loader; nothing is stored when anything is refused."""
-    code = source_version("canonical", "sources")
+    code = _reading_code()
 
     @dg.asset(
         key=suite.key(*CANONICAL),
@@ -67,10 +68,8 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> Iterator[dg.MaterializeResult[None]]:
         with failures_in_plain_words():
-            contracts = [plan.contract for plan in suite.spaces if plan.contract is not None]
-            read = suite.source.read(contracts)
+            read = _read_source(suite)
             corpus = read.corpus
-            _declared_spaces_only(suite, corpus)
             content = corpus_digest(corpus)
             artifacts = store.of(suite, context.run.run_id)
             artifact = artifacts.write(
@@ -96,6 +95,22 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
             )
 
     return canonical_items
+
+
+def canonical_version(suite: Suite) -> str:
+    """The version that the canonical items would have now; nothing is stored."""
+    return digest(_reading_code(), corpus_digest(_read_source(suite).corpus))
+
+
+def _reading_code() -> str:
+    return source_version("canonical", "sources")
+
+
+def _read_source(suite: Suite) -> SourceRead:
+    contracts = [plan.contract for plan in suite.spaces if plan.contract is not None]
+    read = suite.source.read(contracts)
+    _declared_spaces_only(suite, read.corpus)
+    return read
 
 
 def embeddings_asset(suite: Suite, plan: SpacePlan) -> dg.AssetsDefinition:

@@ -41,6 +41,7 @@ from rag_assets.embeddings.files import read_embeddings
 from rag_assets.evaluation import (
     RESULTS_FILE,
     SEARCHES_FILE,
+    Judged,
     SpaceStatus,
     base_tables,
     build_checked,
@@ -54,6 +55,10 @@ from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows, read_tab
 from rag_assets.project import models_folder, project_root, shown_path, source_version
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
+from rag_assets.regression.baseline import Baseline, baseline_tables, read_baseline
+from rag_assets.regression.evidence import measured_today
+from rag_assets.regression.judging import judge_gates
+from rag_assets.regression.rows import REGRESSION_GATES
 from rag_assets.statistics.evidence import compare_tables
 from rag_assets.store import Artifact, AssetPath, Store
 from rag_assets.thresholds.choice import threshold_tables
@@ -62,8 +67,10 @@ from rag_assets.warehouse.models import Model
 from rag_assets.warehouse.release import Release, publish, reading
 
 AUDIT: AssetPath = ("migration_audit",)
+# The tables that have a check, which the tables' own step evaluates.
+CHECKED: dict[AssetPath, str] = {AUDIT: MECHANICAL_GATES, (REGRESSION_GATES,): REGRESSION_GATES}
 # Grouped with the audits: what people decide on, after what is measured.
-DECISIVE = ("check_results", "default_index", "index_promotion", "manifest")
+DECISIVE = ("check_results", "default_index", "index_promotion", "manifest", "regression_gates")
 
 
 def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
@@ -94,19 +101,20 @@ def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
             if suite.indexes_of(space_id)
         ],
         "checks": canonical + embeddings + results,
+        "regression_gates": results,
         "manifest": results,
     }.get(base_table, canonical)
 
 
 def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
     """One asset per SQL model; the table canonical_items belongs to the asset of that name."""
-    code = source_version("evaluation.py", "warehouse", "quality")
+    code = source_version("evaluation.py", "warehouse", "quality", "regression")
     shown = [model for model in models if (model.name,) != CANONICAL]
     specs = [_spec(suite, model, code) for model in shown]
 
     @dg.multi_asset(
         specs=specs,
-        check_specs=[check_spec(suite, AUDIT, MECHANICAL_GATES)],
+        check_specs=[check_spec(suite, *checked) for checked in CHECKED.items()],
         name=f"{asset_group(suite.name)}__tables",
     )
     def tables(
@@ -114,21 +122,20 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None]]:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run.run_id)
-            base = _base(suite, artifacts, context.run.run_id)
-            gates: list[CheckReport] = []
-            audit_name = f"{suite.name}/{AUDIT[0]}"
+            baseline = read_baseline(suite.folder, suite.name)
+            base = _base(suite, artifacts, context.run.run_id) | baseline_tables(baseline)
+            reports: dict[str, CheckReport] = {}
 
             def build_into(connection: duckdb.DuckDBPyConnection) -> None:
-                gates.append(
-                    build_checked(
-                        connection,
-                        base,
-                        models,
-                        audit_name=audit_name,
-                        pairs=len(suite.pairs),
-                        judge=lambda built: _judged(suite, built),
-                    )
+                found = build_checked(
+                    connection,
+                    base,
+                    models,
+                    audit_name=f"{suite.name}/{AUDIT[0]}",
+                    pairs=len(suite.pairs),
+                    judge=lambda built: _judged(suite, built, baseline),
                 )
+                reports.update((report.check_name, report) for report in found)
 
             release = publish(
                 build_into, warehouse=store.warehouse, suite=suite.name, keep=suite.kept_releases
@@ -144,7 +151,11 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                         connection,
                         release,
                         store.warehouse,
-                        [check_result(suite, AUDIT, gates[0])] if (model.name,) == AUDIT else [],
+                        [
+                            check_result(suite, asset, reports[check_name])
+                            for asset, check_name in CHECKED.items()
+                            if asset == (model.name,)
+                        ],
                     )
                     for model in shown
                 ]
@@ -171,17 +182,27 @@ def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
     )
 
 
-def _judged(suite: Suite, connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
-    """The promotion gate of every approximate index, and every comparison with its statistics."""
+def _judged(
+    suite: Suite, connection: duckdb.DuckDBPyConnection, baseline: Baseline | None
+) -> Judged:
+    """The promotion gate of every approximate index, every comparison with its statistics, and the
+    regression gates."""
+    from rag_assets.quality.regression import check_regression_gates
+
     [[data]] = connection.sql(
         "SELECT value FROM base.manifest WHERE key = 'version canonical_items'"
     ).fetchall()
     promotions = judge_indexes(connection, suite.thresholds, data)
     space_nos = {space_id: number for number, space_id in enumerate(suite.space_ids)}
-    return {
-        "promotion": promotion_rows(promotions, space_nos),
-        "comparisons": compare_tables(connection),
-    }
+    gates = judge_gates(suite.regression, measured_today(connection), baseline, suite.name)
+    return Judged(
+        {
+            "promotion": promotion_rows(promotions, space_nos),
+            "comparisons": compare_tables(connection),
+            "regression_gates": gates,
+        },
+        [(f"{suite.name}/{REGRESSION_GATES}", check_regression_gates(gates))],
+    )
 
 
 def _index_build(space_id: str, index: DeclaredIndex, stored: Artifact) -> IndexBuild:

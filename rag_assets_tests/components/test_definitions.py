@@ -40,6 +40,7 @@ toy/toy-v2/ivf_pq_results
 TOY_CHECKS = """
 toy/canonical_items:contract_validation
 toy/migration_audit:mechanical_gates
+toy/regression_gates:regression_gates
 toy/toy-v1/embeddings:contract_validation
 toy/toy-v1/exact_results:result_validation
 toy/toy-v1/ivf_pq_index:index_training
