@@ -18,6 +18,7 @@ import click
 
 from rag_assets.cli_decisions import calibrate, default_index
 from rag_assets.cli_import import import_
+from rag_assets.cli_regression import check, pin_baseline
 from rag_assets.errors import InputError, RagAssetsError
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it; 1 would say that the output is complete
@@ -273,6 +274,8 @@ def benchmark(output: Path | None, **options: int) -> None:
 main.add_command(import_)
 main.add_command(calibrate)
 main.add_command(default_index)
+main.add_command(pin_baseline)
+main.add_command(check)
 
 
 if __name__ == "__main__":

@@ -199,6 +199,9 @@ MEASURED = (
     "promotion",
     "default_indexes",
     "comparisons",
+    "baseline",
+    "baseline_by_query",
+    "regression_gates",
     "thresholds",
     "threshold_curve",
 )
@@ -317,6 +320,14 @@ def _rows(name: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a look at the built tables adds: rows of base tables, and reports by their table."""
+
+    rows: Mapping[str, pa.Table]
+    reports: Sequence[tuple[str, CheckReport]] = ()
+
+
 def build_checked(
     connection: duckdb.DuckDBPyConnection,
     base: Mapping[str, BaseTable],
@@ -324,15 +335,12 @@ def build_checked(
     *,
     suite: str,
     pairs: int,
-    judge: Callable[[duckdb.DuckDBPyConnection], Mapping[str, pa.Table]] | None = None,
-    further: Callable[[duckdb.DuckDBPyConnection], Sequence[tuple[str, CheckReport]]] | None = None,
+    judge: Callable[[duckdb.DuckDBPyConnection], Judged] | None = None,
 ) -> list[tuple[str, CheckReport]]:
-    """Build all tables, check the mechanical gates, and record their outcome in the tables.
+    """Build all tables, check the mechanical gates, and record every outcome in the tables.
 
-    Returns every report with the name of its table, the gates first; in check_results they are
-    filed under `suite` and that name. `judge` looks at the built
-    tables and returns rows to add to base tables; `further` looks at them and returns more reports
-    to record, each with the name of its table.
+    Returns every report with the name of its table: the gates first, then the reports of `judge`,
+    which looks at the built tables. In check_results they are filed under `suite` and that name.
     """
     build(connection, base, models)
     from rag_assets.quality.suites import check_mechanical_gates
@@ -340,10 +348,11 @@ def build_checked(
     audit = connection.sql("SELECT * FROM migration_audit").to_arrow_table()
     gates = check_mechanical_gates(audit, pairs)
     outcome = {"mechanical_gates": "passed" if gates.passed else "failed"}
-    reports = [("migration_audit", gates), *(further(connection) if further else ())]
+    judged = judge(connection) if judge else Judged({})
+    reports = [("migration_audit", gates), *judged.reports]
     filed = [(f"{suite}/{table}", report) for table, report in reports]
     added = {"checks": check_rows(filed), "manifest": manifest_rows(outcome)}
-    rebuild(connection, {**added, **(judge(connection) if judge else {})}, models)
+    rebuild(connection, {**added, **judged.rows}, models)
     return reports
 
 

@@ -23,6 +23,7 @@ from rag_assets.components.checks import (
 from rag_assets.components.markdown import markdown_table, shown
 from rag_assets.components.suite import (
     CANONICAL,
+    SourceRead,
     StoreResource,
     Suite,
     asset_group,
@@ -48,7 +49,7 @@ PREVIEW_ROWS = 10
 
 def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
     """Reads the source with its strict loader; nothing is stored when anything is refused."""
-    code = source_version("canonical", "sources")
+    code = _reading_code()
 
     @dg.asset(
         key=suite.key(*CANONICAL),
@@ -70,13 +71,12 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None]]:
         with failures_in_plain_words():
             try:
-                read = suite.source.read(suite.contracts)
+                read = _read_source(suite)
             except InputError as error:
                 report = refused_source(error)
                 note_blocked(store, suite, context.run.run_id, CANONICAL[0], report)
                 raise
             corpus = read.corpus
-            _declared_spaces_only(suite, corpus)
             content = corpus_digest(corpus)
             artifacts = store.of(suite, context.run.run_id)
             artifact = artifacts.write(
@@ -108,6 +108,21 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
             )
 
     return canonical_items
+
+
+def canonical_version(suite: Suite) -> str:
+    """The version that the canonical items would have now; nothing is stored."""
+    return digest(_reading_code(), corpus_digest(_read_source(suite).corpus))
+
+
+def _reading_code() -> str:
+    return source_version("canonical", "sources")
+
+
+def _read_source(suite: Suite) -> SourceRead:
+    read = suite.source.read(suite.contracts)
+    _declared_spaces_only(suite, read.corpus)
+    return read
 
 
 def embeddings_asset(suite: Suite, plan: SpacePlan) -> dg.AssetsDefinition:

@@ -27,9 +27,10 @@ from rag_assets.indexes.builds import read_index_build
 from rag_assets.measures import MAX_GRADE, MIN_GRADE
 from rag_assets.quality.execution import check_execution
 from rag_assets.quality.ground_truth import check_ground_truth
-from rag_assets.quality.report import CheckReport
+from rag_assets.quality.report import CheckReport, summary
 from rag_assets.quality.suites import check_canonical_items, check_embeddings
 from rag_assets.quality.training import check_index_training
+from rag_assets.regression.rows import REGRESSION_GATES
 from rag_assets.store import Artifact, AssetPath, Store
 
 CONTRACT_VALIDATION = "contract_validation"
@@ -67,6 +68,12 @@ _DESCRIPTIONS = {
     "items, and each agrees with the canonical items. On failure: read only_old, only_new and "
     "canonical_mismatches in the audit, bring the sources into line and materialize again. The "
     "release is published all the same and says that its gates failed.",
+    REGRESSION_GATES: "Great Expectations suite: no declared measure is below its floor or fell, "
+    "against the pinned baseline, by more than is allowed and by more than chance. On failure: "
+    "look at worse_queries; mend the cause, or accept it as a person: change the bound in the "
+    "suite's defs.yaml, or pin this evaluation with `rag-assets pin-baseline`. The release is "
+    "published all the same. A warning says that a drop may be chance, or why a gate could not be "
+    "examined.",
 }
 
 
@@ -94,24 +101,6 @@ def check_result(suite: Suite, asset: AssetPath, report: CheckReport) -> dg.Asse
             "expectations": dg.MetadataValue.md(report.markdown()),
             **{name: dg.MetadataValue.float(float(n)) for name, n in report.numbers.items()},
         },
-    )
-
-
-def summary(report: CheckReport) -> str:
-    """One sentence: how many expectations hold, and what the first failing ones found."""
-    failing = [outcome for outcome in report.outcomes if outcome.status != "passed"]
-    if not failing:
-        return f"all {len(report.outcomes)} expectations hold"
-    named = []
-    for outcome in failing[:3]:
-        column = f" of {outcome.column}" if outcome.column else ""
-        sample = f", e.g. {', '.join(outcome.sample[:3])}" if outcome.sample else ""
-        named.append(f"{outcome.expectation}{column} ({outcome.observed}{sample})")
-    more = f" and {len(failing) - 3} more" if len(failing) > 3 else ""
-    return (
-        f"{len(failing)} of {len(report.outcomes)} expectations do not hold: "
-        + "; ".join(named)
-        + more
     )
 
 

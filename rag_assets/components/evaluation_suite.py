@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -29,9 +30,11 @@ from rag_assets.components.fields import (
     ExternalRun,
     Index,
     PromotionFields,
+    RegressionFields,
     SourceWatch,
     Space,
     SweepFields,
+    declared_gates,
     declared_indexes,
     declared_runs,
     declared_sweeps,
@@ -50,6 +53,7 @@ from rag_assets.errors import UsageError
 from rag_assets.evaluation import audited_pairs, check_ks
 from rag_assets.laboratory.promotion import Thresholds
 from rag_assets.project import check_suite_name, models_folder
+from rag_assets.regression.gates import declared_regression
 from rag_assets.warehouse.models import Model, load_models
 
 
@@ -84,6 +88,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
     audits: Sequence[Audit] | None = Field(
         default=None, description="Pairs to audit; every two neighbouring spaces if left out."
     )
+    regression: RegressionFields = Field(default_factory=RegressionFields)
     schedule: DailySchedule = Field(default_factory=DailySchedule)
     watch: SourceWatch = Field(default_factory=SourceWatch)
     automation: Automation = Field(default_factory=Automation)
@@ -127,7 +132,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
         plans = space_plans(self.spaces, source_holds=source.holds)
         indexes = declared_indexes(self.indexes, space_ids)
         declared = None if self.audits is None else [(a.old, a.new) for a in self.audits]
-        return Suite(
+        suite = Suite(
             name=self.name,
             source=source,
             spaces=plans,
@@ -145,6 +150,13 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             sweep_budget_s=self.sweep_budget_s,
             kept_evaluations=self.kept_evaluations,
         )
+        regression = declared_regression(
+            self.regression.level,
+            declared_gates(self.regression.gates),
+            ks=suite.ks,
+            index_names={space_id: suite.result_names(space_id) for space_id in space_ids},
+        )
+        return replace(suite, regression=regression)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         suite = self.suite(context.path)

@@ -29,6 +29,7 @@ from rag_assets.history.tables import history_tables, rows_to_keep, snapshot_to_
 from rag_assets.indexes.specs import parameters
 from rag_assets.project import source_version
 from rag_assets.quality.report import CheckReport
+from rag_assets.regression.baseline import Baseline
 from rag_assets.store import Artifact
 from rag_assets.warehouse.build import BaseTable
 from rag_assets.warehouse.models import Model
@@ -48,8 +49,13 @@ _CODE = (
 )
 
 
-def identity(suite: Suite, checked: Sequence[Artifact], models: Sequence[Model]) -> Identity:
-    """What the numbers of a publication depend on; `checked` are the versions that it reads."""
+def identity(
+    suite: Suite,
+    checked: Sequence[Artifact],
+    models: Sequence[Model],
+    baseline: Baseline | None,
+) -> Identity:
+    """What numbers and gates depend on; `checked` are the versions that a publication reads."""
     data = [a for a in checked if a.asset == CANONICAL or a.asset[-1] == "embeddings"]
     found = [a for a in checked if a.asset[-1].endswith("_results")]
     settings = {
@@ -60,6 +66,8 @@ def identity(suite: Suite, checked: Sequence[Artifact], models: Sequence[Model])
             for index in suite.indexes
         ],
         "runs": [asdict(run) for run in suite.runs],
+        "regression": asdict(suite.regression),
+        "baseline": baseline and baseline.digest,
     }
     return Identity(
         data_version=_contents(data),

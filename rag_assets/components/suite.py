@@ -20,6 +20,7 @@ from rag_assets.indexes.specs import IndexSpec
 from rag_assets.laboratory.promotion import Thresholds
 from rag_assets.laboratory.sweeps import Sweep
 from rag_assets.quality.report import CheckReport
+from rag_assets.regression.gates import Regression
 from rag_assets.sources.collection import Collection
 from rag_assets.store import AssetPath, Store
 
@@ -96,6 +97,7 @@ class Suite:
     sweeps: tuple[DeclaredSweep, ...] = ()
     runs: tuple[DeclaredRun, ...] = ()
     thresholds: Thresholds = field(default_factory=Thresholds)
+    regression: Regression = field(default_factory=Regression)
     benchmark_budget_s: float = 60.0
     sweep_budget_s: float = 600.0
     kept_evaluations: int = 1000

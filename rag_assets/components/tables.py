@@ -48,6 +48,7 @@ from rag_assets.embeddings.files import read_embeddings
 from rag_assets.evaluation import (
     RESULTS_FILE,
     SEARCHES_FILE,
+    Judged,
     SpaceStatus,
     base_tables,
     build_checked,
@@ -61,6 +62,10 @@ from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows, read_tab
 from rag_assets.project import models_folder, project_root, shown_path, source_version
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
+from rag_assets.regression.baseline import Baseline, baseline_tables, read_baseline
+from rag_assets.regression.evidence import measured_today
+from rag_assets.regression.judging import judge_gates
+from rag_assets.regression.rows import REGRESSION_GATES
 from rag_assets.statistics.evidence import compare_tables
 from rag_assets.store import Artifact, AssetPath, Store
 from rag_assets.thresholds.choice import threshold_tables
@@ -70,10 +75,12 @@ from rag_assets.warehouse.release import Release, publish, reading
 
 AUDIT: AssetPath = ("migration_audit",)
 # Grouped with the audits: what people decide on, after what is measured.
-DECISIVE = ("check_results", "default_index", "index_promotion", "manifest")
+DECISIVE = ("check_results", "default_index", "index_promotion", "manifest", "regression_gates")
 HISTORIC = ("evaluations", "heartbeats", "evaluation_comparison", "case_digests")
+# The tables that have a check, which the tables' own step evaluates.
 TABLE_CHECKS = (
     (AUDIT, MECHANICAL_GATES),
+    ((REGRESSION_GATES,), REGRESSION_GATES),
     (CONTENT_CHANGES, "content_changes"),
     (CONTENT_CHANGES, "access_changes"),
     (CONTRACT_CHANGES, "contract_changes"),
@@ -108,13 +115,14 @@ def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
             if suite.indexes_of(space_id)
         ],
         "checks": canonical + embeddings + results,
+        "regression_gates": results,
         "manifest": results,
     }.get(base_table, canonical)
 
 
 def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
     """One asset per SQL model; the table canonical_items belongs to the asset of that name."""
-    code = source_version("evaluation.py", "warehouse", "quality")
+    code = source_version("evaluation.py", "warehouse", "quality", "regression")
     shown = [model for model in models if (model.name,) != CANONICAL]
     specs = [_spec(suite, model, code) for model in shown]
 
@@ -128,8 +136,9 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None]]:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run.run_id)
+            baseline = read_baseline(suite.folder, suite.name)
             base, checked = _base(suite, artifacts, context.run.run_id)
-            identified = identity(suite, checked, models)
+            identified = identity(suite, checked, models, baseline)
             history = suite_history(store.warehouse, suite)
             reports: list[tuple[str, CheckReport]] = []
 
@@ -138,12 +147,11 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                 reports.extend(
                     build_checked(
                         connection,
-                        recording.with_history(base),
+                        recording.with_history(base) | baseline_tables(baseline),
                         models,
                         suite=suite.name,
                         pairs=len(suite.pairs),
-                        judge=lambda built: _judged(suite, built),
-                        further=recording.changes,
+                        judge=lambda built: _judged(suite, built, baseline, recording),
                     )
                 )
                 recording.keep(connection, suite.kept_evaluations)
@@ -202,17 +210,33 @@ def _stage(table: str) -> str:
     return "audits" if table.startswith("migration") or table in DECISIVE else "measures"
 
 
-def _judged(suite: Suite, connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
-    """The promotion gate of every approximate index, and every comparison with its statistics."""
+def _judged(
+    suite: Suite,
+    connection: duckdb.DuckDBPyConnection,
+    baseline: Baseline | None,
+    recording: Recording,
+) -> Judged:
+    """The promotion gate of every approximate index, every comparison with its statistics, the
+    regression gates, and what has changed."""
+    from rag_assets.quality.regression import check_regression_gates
+
     [[data]] = connection.sql(
         "SELECT value FROM base.manifest WHERE key = 'version canonical_items'"
     ).fetchall()
     promotions = judge_indexes(connection, suite.thresholds, data)
     space_nos = {space_id: number for number, space_id in enumerate(suite.space_ids)}
-    return {
-        "promotion": promotion_rows(promotions, space_nos),
-        "comparisons": compare_tables(connection),
-    }
+    gates = judge_gates(suite.regression, measured_today(connection), baseline, suite.name)
+    return Judged(
+        {
+            "promotion": promotion_rows(promotions, space_nos),
+            "comparisons": compare_tables(connection),
+            "regression_gates": gates,
+        },
+        [
+            (REGRESSION_GATES, check_regression_gates(gates)),
+            *recording.changes(connection),
+        ],
+    )
 
 
 def _index_build(space_id: str, index: DeclaredIndex, stored: Artifact) -> IndexBuild:

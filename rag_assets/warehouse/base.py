@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from rag_assets.canonical.corpus import CASES, ITEMS, QRELS, RESULTS, SPACE_ITEMS
+from rag_assets.regression.baseline import BASELINE
+from rag_assets.regression.rows import BY_QUERY, GATES
 from rag_assets.statistics.comparisons import COMPARISONS
 from rag_assets.thresholds.calibration import CURVE
 from rag_assets.thresholds.rows import THRESHOLDS
@@ -274,6 +276,10 @@ BASE: Mapping[str, pa.Schema] = {
     ),
     # Migrations and indexes compared: see rag_assets.statistics.
     "comparisons": COMPARISONS,
+    # The pinned baseline and the gates that compare with it: see rag_assets.regression.
+    "baseline": BASELINE,
+    "baseline_by_query": BY_QUERY,
+    "regression_gates": GATES,
     # No-answer thresholds; `refusal` says why one must not be used, NULL where it may.
     "thresholds": pa.schema([*THRESHOLDS, ("refusal", pa.string())]),
     "threshold_curve": CURVE,
@@ -335,6 +341,8 @@ NULLABLE = frozenset(
         ("spaces", "status_reason"),
         *(("spaces", name) for name in (*CONTRACT_TEXTS, "max_input_tokens")),
         *(("comparisons", name) for name in COMPARISONS.names),
+        *(("baseline_by_query", name) for name in BY_QUERY.names),
+        *(("regression_gates", name) for name in GATES.names),
         *(("thresholds", name) for name in (*THRESHOLDS.names, "refusal")),
         *(("threshold_curve", name) for name in CURVE.names),
         ("space_items", "l2_norm"),

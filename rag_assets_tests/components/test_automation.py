@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,7 +14,6 @@ import pytest
 
 from rag_assets.components import EvaluationSuite
 from rag_assets.components.suite import StoreResource
-from rag_assets_tests.components.suites import rows
 from rag_assets_tests.components.test_collections import TEXTS, write_small
 from rag_assets_tests.conftest import ROOT
 from rag_assets_tests.embeddings.corpora import DIMENSION

@@ -44,6 +44,7 @@ toy/content_changes:access_changes
 toy/content_changes:content_changes
 toy/contract_changes:contract_changes
 toy/migration_audit:mechanical_gates
+toy/regression_gates:regression_gates
 toy/toy-v1/embeddings:contract_validation
 toy/toy-v1/exact_results:result_validation
 toy/toy-v1/ivf_pq_index:index_training

@@ -93,6 +93,9 @@ TABLES = {
     "qrels": "case_id item_id grade",
     "query_cases": "case_id query_item_id subject_groups subgroups split",
     "query_results": "space_id index_name case_id rank item_id score",
+    "regression_gates": "space_id index_name subgroup measure k rule bound value baseline_value "
+    "difference defined_count changed_count p_value p_adjusted status sentence "
+    "worse_queries baseline_evaluation",
     "space_inventory": "space_id contract_signature status status_reason item_count "
     "document_count query_item_count dimension "
     "estimated_raw_vector_bytes norm_min norm_median norm_max",
