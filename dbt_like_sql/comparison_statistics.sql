@@ -1,5 +1,5 @@
--- One row: one measure of one comparison (a migration, or an index against exact search) over all
--- queries, or over a subgroup: is the change more than chance?
+-- One row: one measure of one comparison (a migration, an index against exact search, or today
+-- against the pinned baseline) over all queries, or over a subgroup: is the change more than chance?
 -- mean_difference: new - old over the defined_count queries that are defined in both.
 -- interval_low, interval_high: 95% interval of the mean difference, paired bootstrap over queries.
 -- p_value: paired randomization (sign flip) test, two-sided; p_method says 'exact' or 'monte_carlo'.

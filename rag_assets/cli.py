@@ -19,6 +19,7 @@ import click
 
 from rag_assets.cli_decisions import activate, calibrate, default_index, roll_back, sign
 from rag_assets.cli_import import import_
+from rag_assets.cli_regression import check, pin_baseline
 from rag_assets.errors import GateError, InputError, RagAssetsError
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it; 1 would say that the output is complete
@@ -285,6 +286,8 @@ main.add_command(default_index)
 main.add_command(sign)
 main.add_command(activate)
 main.add_command(roll_back)
+main.add_command(pin_baseline)
+main.add_command(check)
 
 
 if __name__ == "__main__":

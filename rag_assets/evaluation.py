@@ -199,6 +199,9 @@ MEASURED = (
     "promotion",
     "default_indexes",
     "comparisons",
+    "baseline",
+    "baseline_by_query",
+    "regression_gates",
     "thresholds",
     "threshold_curve",
     "budgets",
@@ -206,6 +209,17 @@ MEASURED = (
     "decisions",
     "checklist",
     "space_switches",
+)
+# What came before; see rag_assets.history.
+HISTORY = (
+    "evaluations",
+    "heartbeats",
+    "history_metrics",
+    "history_audits",
+    "history_checks",
+    "previous_items",
+    "previous_cases",
+    "previous_spaces",
 )
 
 
@@ -280,6 +294,7 @@ def base_tables(
         "checks": check_rows(reports),
         "manifest": manifest_rows(manifest),
         **{name: (measured or {}).get(name, empty_table(name)) for name in MEASURED},
+        **{name: empty_table(name) for name in HISTORY},
     }
 
 
@@ -310,19 +325,27 @@ def _rows(name: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a look at the built tables adds: rows of base tables, and reports by their table."""
+
+    rows: Mapping[str, pa.Table]
+    reports: Sequence[tuple[str, CheckReport]] = ()
+
+
 def build_checked(
     connection: duckdb.DuckDBPyConnection,
     base: Mapping[str, BaseTable],
     models: Sequence[Model],
     *,
-    audit_name: str,
+    suite: str,
     pairs: int,
-    judge: Callable[[duckdb.DuckDBPyConnection], Mapping[str, pa.Table]] | None = None,
-) -> CheckReport:
-    """Build all tables, check the mechanical gates, and record their outcome in the tables.
+    judge: Callable[[duckdb.DuckDBPyConnection], Judged] | None = None,
+) -> list[tuple[str, CheckReport]]:
+    """Build all tables, check the mechanical gates, and record every outcome in the tables.
 
-    `audit_name` is what the report is filed under in check_results. `judge` looks at the built
-    tables and returns rows to add to base tables, checks of its own among them.
+    Returns every report with the name of its table: the gates first, then the reports of `judge`,
+    which looks at the built tables. In check_results they are filed under `suite` and that name.
     """
     build(connection, base, models)
     from rag_assets.quality.suites import check_mechanical_gates
@@ -330,11 +353,12 @@ def build_checked(
     audit = connection.sql("SELECT * FROM migration_audit").to_arrow_table()
     gates = check_mechanical_gates(audit, pairs)
     outcome = {"mechanical_gates": "passed" if gates.passed else "failed"}
-    judged = dict(judge(connection)) if judge else {}
-    checks = [check_rows([(audit_name, gates)]), judged.pop("checks", empty_table("checks"))]
-    added = {"checks": pa.concat_tables(checks), "manifest": manifest_rows(outcome)}
-    rebuild(connection, {**added, **judged}, models)
-    return gates
+    judged = judge(connection) if judge else Judged({})
+    reports = [("migration_audit", gates), *judged.reports]
+    filed = [(f"{suite}/{table}", report) for table, report in reports]
+    added = {"checks": check_rows(filed), "manifest": manifest_rows(outcome)}
+    rebuild(connection, {**added, **judged.rows}, models)
+    return reports
 
 
 def check_scoped_results(

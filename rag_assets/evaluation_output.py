@@ -60,6 +60,11 @@ SENTENCES = {
                 FILTER (WHERE status <> 'pass'), '')
         FROM index_promotion GROUP BY space_id, index_name, verdict ORDER BY ALL
     """,
+    "Regression gates": """
+        SELECT replace(upper(status), '_', ' ') || ' ' || space_id || ', ' || index_name || ': '
+            || sentence
+        FROM regression_gates WHERE status <> 'pass'
+    """,
     "Checks that did not pass": """
         SELECT asset || ' ' || check_name || ' (' || severity || '): ' || array_to_string(
             list_transform(

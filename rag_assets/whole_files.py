@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 DRAFT = ".draft-"  # what a killed process leaves begins with this
@@ -15,9 +16,14 @@ def draft_name() -> str:
 
 def replace_text(path: Path, text: str) -> None:
     """Write `text` (UTF-8, line ends as they are) in place of what was at `path`, in one step."""
+    replace_file(path, lambda draft: draft.write_text(text, "utf-8", newline=""))
+
+
+def replace_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Put the file that `write` makes at the path it is given in place of `path`, in one step."""
     draft = path.with_name(draft_name())
     try:
-        draft.write_text(text, "utf-8", newline="")
+        write(draft)
         flush(draft)
         os.replace(draft, path)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from rag_assets.components.approximate import (
     approximate_index_asset,
     approximate_results_asset,
 )
+from rag_assets.components.automation import automated, automation_sensor
 from rag_assets.components.chain import (
     canonical_items_asset,
     embeddings_asset,
@@ -23,20 +25,25 @@ from rag_assets.components.checks import chain_checks
 from rag_assets.components.external_runs import external_run_asset
 from rag_assets.components.fields import (
     Audit,
+    Automation,
     BudgetsFields,
     DailySchedule,
     ExternalRun,
     Index,
     PromotionFields,
+    RegressionFields,
+    SourceWatch,
     Space,
     SweepFields,
     declared_budgets,
+    declared_gates,
     declared_indexes,
     declared_runs,
     declared_sweeps,
     space_plans,
 )
 from rag_assets.components.laboratory import index_benchmark_asset, sweep_asset
+from rag_assets.components.source_sensor import source_sensor
 from rag_assets.components.sources import CollectionSource, FixtureSource, SyntheticSource
 from rag_assets.components.suite import (
     SUITE_TAG,
@@ -48,6 +55,7 @@ from rag_assets.errors import UsageError
 from rag_assets.evaluation import audited_pairs, check_ks
 from rag_assets.laboratory.promotion import Thresholds
 from rag_assets.project import check_suite_name, models_folder
+from rag_assets.regression.gates import declared_regression
 from rag_assets.warehouse.models import Model, load_models
 
 
@@ -90,8 +98,14 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
     audits: Sequence[Audit] | None = Field(
         default=None, description="Pairs to audit; every two neighbouring spaces if left out."
     )
+    regression: RegressionFields = Field(default_factory=RegressionFields)
     schedule: DailySchedule = Field(default_factory=DailySchedule)
+    watch: SourceWatch = Field(default_factory=SourceWatch)
+    automation: Automation = Field(default_factory=Automation)
     kept_releases: int = Field(default=10, ge=1, description="How many releases are kept.")
+    kept_evaluations: int = Field(
+        default=1000, ge=2, description="How many evaluations the history keeps."
+    )
     notice: str = Field(
         default="", description="What a reader must know before reading any number of this suite."
     )
@@ -128,7 +142,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
         plans = space_plans(self.spaces, source_holds=source.holds)
         indexes = declared_indexes(self.indexes, space_ids)
         declared = None if self.audits is None else [(a.old, a.new) for a in self.audits]
-        return Suite(
+        suite = Suite(
             name=self.name,
             source=source,
             spaces=plans,
@@ -146,7 +160,15 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             tombstones=self.tombstones,
             benchmark_budget_s=self.benchmark_budget_s,
             sweep_budget_s=self.sweep_budget_s,
+            kept_evaluations=self.kept_evaluations,
         )
+        regression = declared_regression(
+            self.regression.level,
+            declared_gates(self.regression.gates),
+            ks=suite.ks,
+            index_names={space_id: suite.result_names(space_id) for space_id in space_ids},
+        )
+        return replace(suite, regression=regression)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         suite = self.suite(context.path)
@@ -169,6 +191,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
         assets += [sweep_asset(suite, sweep) for sweep in suite.sweeps]
         assets += [external_run_asset(suite, run) for run in suite.runs]
         assets.append(tables_asset(suite, models))
+        assets = [automated(definition) for definition in assets]
         job = dg.define_asset_job(
             name=suite.job_name,
             selection=dg.AssetSelection.assets(*assets),
@@ -187,8 +210,24 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             description=f"Re-evaluates the suite {suite.name}. Set cron, time zone and default "
             "state in the suite's defs.yaml.",
         )
+        sensors: list[dg.SensorDefinition] = [
+            automation_sensor(suite, assets, enabled=self.automation.enabled)
+        ]
+        if suite.source.path is not None:
+            sensors.append(
+                source_sensor(
+                    suite,
+                    enabled=self.watch.enabled,
+                    every_seconds=self.watch.every_seconds,
+                    automation_enabled=self.automation.enabled,
+                )
+            )
         return dg.Definitions(
-            assets=assets, asset_checks=chain_checks(suite), jobs=[job], schedules=[schedule]
+            assets=assets,
+            asset_checks=chain_checks(suite),
+            jobs=[job],
+            schedules=[schedule],
+            sensors=sensors,
         )
 
 

@@ -26,6 +26,7 @@ from rag_assets.evaluation import EXACT
 from rag_assets.indexes.specs import spec_from
 from rag_assets.laboratory.promotion import Thresholds
 from rag_assets.laboratory.sweeps import Claim, Need, StopRule, Sweep
+from rag_assets.regression.gates import LEVEL, Gate
 
 _THRESHOLDS = Thresholds()
 _INDEX_NAME = r"[a-z][a-z0-9_]*"
@@ -129,6 +130,39 @@ class PromotionFields(dg.Model, dg.Resolvable):
     max_judgement_loss: float = _THRESHOLDS.max_judgement_loss
 
 
+class GateFields(dg.Model, dg.Resolvable):
+    """How low a measure may be, or how far it may fall below the pinned baseline."""
+
+    measure: Literal["recall_at_k", "precision_at_k", "reciprocal_rank", "ndcg_at_k"]
+    k: int = Field(description="One of the suite's k.")
+    floor: float | None = Field(default=None, description="The mean must be at least this.")
+    max_drop: float | None = Field(
+        default=None,
+        description="The mean may fall by this much below the baseline; more fails, unless it may "
+        "be chance.",
+    )
+    subgroup: Annotated[str | None, AS_WRITTEN] = Field(
+        default=None,
+        description="One subgroup, or `each` for every one that no other gate names; all queries "
+        "if left out.",
+    )
+    spaces: Annotated[Sequence[str] | None, AS_WRITTEN] = Field(
+        default=None, description="Ids of the spaces that it is asked of; all if left out."
+    )
+    index: str = EXACT
+
+
+class RegressionFields(dg.Model, dg.Resolvable):
+    """Gates that fail when measures are low, or got worse since the pinned baseline."""
+
+    level: float = Field(
+        default=LEVEL,
+        description="How likely any max_drop may raise a false alarm when nothing but chance "
+        "changed: at most this, over all of them.",
+    )
+    gates: Sequence[GateFields] = ()
+
+
 class ExternalRun(dg.Model, dg.Resolvable):
     """Results of another search, from a TREC run file."""
 
@@ -177,6 +211,19 @@ class DailySchedule(dg.Model, dg.Resolvable):
     cron: str = "0 5 * * *"
     timezone: str = "UTC"
     enabled: bool = Field(default=False, description="Whether the schedule starts switched on.")
+
+
+class SourceWatch(dg.Model, dg.Resolvable):
+    """A sensor that asks for a run once when the content of the source has changed."""
+
+    enabled: bool = Field(default=False, description="Whether the sensor starts switched on.")
+    every_seconds: int = Field(default=60, ge=1, description="How often it looks, at most.")
+
+
+class Automation(dg.Model, dg.Resolvable):
+    """Materializes what depends on content or code that has changed, and nothing else."""
+
+    enabled: bool = Field(default=False, description="Whether it starts switched on.")
 
 
 def space_plans(
@@ -275,6 +322,22 @@ def declared_runs(
         taken.add((run.space, run.name))
         runs.append(DeclaredRun(run.name, run.space, run.path))
     return tuple(runs)
+
+
+def declared_gates(declared: Sequence[GateFields]) -> list[Gate]:
+    """The YAML's gates, not yet checked: see declared_regression."""
+    return [
+        Gate(
+            measure=gate.measure,
+            k=gate.k,
+            floor=gate.floor,
+            max_drop=gate.max_drop,
+            subgroup=gate.subgroup,
+            space_ids=None if gate.spaces is None else tuple(gate.spaces),
+            index_name=gate.index,
+        )
+        for gate in declared
+    ]
 
 
 def declared_sweeps(

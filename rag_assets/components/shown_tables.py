@@ -74,6 +74,11 @@ SHOWN: dict[str, Callable[[pa.Table], str]] = {
         },
         above=("comparison_id", "k"),
     ),
+    "regression_gates": lambda rows: markdown_table(
+        rows,
+        {"rule": "gate", "status": "status", "sentence": "in words"},
+        above=("space_id", "index_name"),
+    ),
     "answer_thresholds": lambda rows: markdown_fields(
         rows, ["space_id"], {"threshold": "threshold", "sentence": "in words", "refusal": "refused"}
     ),

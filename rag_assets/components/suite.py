@@ -21,6 +21,7 @@ from rag_assets.indexes.specs import IndexSpec
 from rag_assets.laboratory.promotion import Thresholds
 from rag_assets.laboratory.sweeps import Sweep
 from rag_assets.quality.report import CheckReport
+from rag_assets.regression.gates import Regression
 from rag_assets.sources.collection import Collection
 from rag_assets.store import AssetPath, Store
 
@@ -38,7 +39,9 @@ class Source:
     """Where a suite's corpus comes from. `shown` names it to people; `judged`: every case must
     have a judgement; `holds`: what comes with it, contracts with vectors, vectors of one space, or
     only texts; `read` is given the contracts that the YAML states; `data_checks`: reading also
-    reports on the collection itself, which `collection` reads once more."""
+    reports on the collection itself, which `collection` reads once more. `path`: the file or folder
+    it is read from, relative to the project, if there is one; `corpus` then reads without data
+    checks."""
 
     shown: str
     kind: str
@@ -47,6 +50,8 @@ class Source:
     judged: bool = True
     holds: Literal["contracts", "vectors", "texts"] = "contracts"
     collection: Callable[[], Collection] | None = None
+    path: str | None = None
+    corpus: Callable[[Sequence[SpaceContract]], Corpus] | None = None
 
 
 @dataclass(frozen=True)
@@ -95,8 +100,10 @@ class Suite:
     thresholds: Thresholds = field(default_factory=Thresholds)
     budgets: tuple[Budget, ...] = ()
     tombstones: str | None = None  # path of a file of ids, relative to the project's folder
+    regression: Regression = field(default_factory=Regression)
     benchmark_budget_s: float = 60.0
     sweep_budget_s: float = 600.0
+    kept_evaluations: int = 1000
 
     @property
     def job_name(self) -> str:
@@ -113,6 +120,11 @@ class Suite:
         """Index names of everything that has results in a space: exact, approximate, external."""
         indexes = [index.name for index in self.indexes_of(space_id)]
         return (EXACT, *indexes, *(run.name for run in self.runs if run.space_id == space_id))
+
+    @property
+    def contracts(self) -> list[SpaceContract]:
+        """The contracts that the YAML states."""
+        return [plan.contract for plan in self.spaces if plan.contract is not None]
 
     def key(self, *path: str) -> dg.AssetKey:
         return dg.AssetKey([self.name, *path])
@@ -145,7 +157,7 @@ def sweep_path(declared: DeclaredSweep) -> AssetPath:
 
 
 # The UI lists groups by name; the number keeps them in the order in which data flows.
-_STAGES = {"corpus": 1, "measures": 3, "audits": 4}
+_STAGES = {"corpus": 1, "measures": 3, "audits": 4, "history": 5}
 _SPACE_STAGE = 2
 
 

@@ -2,32 +2,31 @@
 
 # Dagster reads annotations at run time, so they are not postponed here.
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import dagster as dg
 import duckdb
-import pyarrow as pa
 
-from rag_assets.canonical.contracts import SpaceContract, canonical_json
-from rag_assets.canonical.corpus import Corpus, digest
-from rag_assets.canonical.files import read_corpus
+from rag_assets.canonical.corpus import digest
 from rag_assets.components.checks import (
-    CONTRACT_VALIDATION,
     MECHANICAL_GATES,
     RELEASE_CHECKLIST,
-    RESULT_VALIDATION,
-    built_on,
     check_result,
     check_spec,
-    guarded,
 )
+from rag_assets.components.inputs import suite_base
 from rag_assets.components.markdown import column_meanings, markdown_header
+from rag_assets.components.recording import (
+    CONTENT_CHANGES,
+    CONTRACT_CHANGES,
+    Recording,
+    identity,
+    suite_history,
+)
 from rag_assets.components.shown_tables import plotted_numbers, shown_table
 from rag_assets.components.suite import (
     CANONICAL,
-    DeclaredIndex,
     StoreResource,
     Suite,
     asset_group,
@@ -38,37 +37,45 @@ from rag_assets.components.suite import (
     results_path,
     sweep_path,
 )
-from rag_assets.decisions.gates import DEFINITION, definition_digest
-from rag_assets.decisions.tables import DECISION_MODELS, decided_tables, stated_tables
-from rag_assets.embeddings.files import read_embeddings
+from rag_assets.decisions.tables import DECISION_MODELS, decided_tables
 from rag_assets.evaluation import (
-    RESULTS_FILE,
-    SEARCHES_FILE,
-    SpaceStatus,
-    base_tables,
+    Judged,
     build_checked,
-    check_rows,
-    space_item_rows,
 )
-from rag_assets.indexes.builds import NOT_EXECUTED, IndexBuild, read_index_build
-from rag_assets.indexes.specs import parameters
-from rag_assets.laboratory.defaults import default_decisions, default_index
 from rag_assets.laboratory.evidence import judge_indexes
-from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows, read_tables, rows_of
-from rag_assets.project import models_folder, project_root, shown_path, source_version
-from rag_assets.provenance import manifest
+from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows
+from rag_assets.project import models_folder, shown_path, source_version
 from rag_assets.quality.report import CheckReport
+from rag_assets.regression.baseline import Baseline, baseline_tables, read_baseline
+from rag_assets.regression.evidence import measured_today
+from rag_assets.regression.judging import judge_gates
+from rag_assets.regression.rows import REGRESSION_GATES
 from rag_assets.statistics.evidence import compare_tables
-from rag_assets.store import Artifact, AssetPath, Store
-from rag_assets.thresholds.choice import threshold_tables
-from rag_assets.warehouse.build import BaseTable, TableSummary, summarize, table_digest
+from rag_assets.store import AssetPath
+from rag_assets.warehouse.build import TableSummary, summarize, table_digest
 from rag_assets.warehouse.models import Model
 from rag_assets.warehouse.release import Release, publish, reading
 
 AUDIT: AssetPath = ("migration_audit",)
-CHECKLIST: AssetPath = ("release_checklist",)
 # Grouped with the audits: what people decide on, after what is measured.
-DECISIVE = ("check_results", "default_index", "index_promotion", "manifest", *DECISION_MODELS)
+DECISIVE = (
+    "check_results",
+    "default_index",
+    "index_promotion",
+    "manifest",
+    "regression_gates",
+    *DECISION_MODELS,
+)
+HISTORIC = ("evaluations", "heartbeats", "evaluation_comparison", "case_digests")
+# The tables that have a check, which the tables' own step evaluates.
+TABLE_CHECKS = (
+    (AUDIT, MECHANICAL_GATES),
+    ((REGRESSION_GATES,), REGRESSION_GATES),
+    ((RELEASE_CHECKLIST,), RELEASE_CHECKLIST),
+    (CONTENT_CHANGES, "content_changes"),
+    (CONTENT_CHANGES, "access_changes"),
+    (CONTRACT_CHANGES, "contract_changes"),
+)
 
 
 def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
@@ -99,22 +106,20 @@ def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
             if suite.indexes_of(space_id)
         ],
         "checks": canonical + embeddings + results,
+        "regression_gates": results,
         "manifest": results,
     }.get(base_table, canonical)
 
 
 def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
     """One asset per SQL model; the table canonical_items belongs to the asset of that name."""
-    code = source_version("evaluation.py", "warehouse", "quality")
+    code = source_version("evaluation.py", "warehouse", "quality", "regression", "decisions")
     shown = [model for model in models if (model.name,) != CANONICAL]
     specs = [_spec(suite, model, code) for model in shown]
 
     @dg.multi_asset(
         specs=specs,
-        check_specs=[
-            check_spec(suite, AUDIT, MECHANICAL_GATES),
-            check_spec(suite, CHECKLIST, RELEASE_CHECKLIST),
-        ],
+        check_specs=[check_spec(suite, asset, name) for asset, name in TABLE_CHECKS],
         name=f"{asset_group(suite.name)}__tables",
     )
     def tables(
@@ -122,22 +127,32 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None]]:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run.run_id)
-            base = _base(suite, artifacts, context.run.run_id)
-            reports: dict[str, CheckReport] = {}
-            audit_name = f"{suite.name}/{AUDIT[0]}"
+            baseline = read_baseline(suite.folder, suite.name)
+            base, checked = suite_base(suite, artifacts, context.run.run_id)
+            identified = identity(suite, checked, models, baseline)
+            history = suite_history(store.warehouse, suite)
+            reports: list[tuple[str, CheckReport]] = []
 
             def build_into(connection: duckdb.DuckDBPyConnection) -> None:
-                reports[AUDIT[0]] = build_checked(
-                    connection,
-                    base,
-                    models,
-                    audit_name=audit_name,
-                    pairs=len(suite.pairs),
-                    judge=lambda built: _judged(suite, built, reports),
+                recording = Recording.begin(history, identified, base, context.run.run_id)
+                reports.extend(
+                    build_checked(
+                        connection,
+                        recording.with_history(base) | baseline_tables(baseline),
+                        models,
+                        suite=suite.name,
+                        pairs=len(suite.pairs),
+                        judge=lambda built: _judged(suite, built, baseline, recording),
+                    )
                 )
+                recording.keep(connection, suite.kept_evaluations)
 
             release = publish(
-                build_into, warehouse=store.warehouse, suite=suite.name, keep=suite.kept_releases
+                build_into,
+                warehouse=store.warehouse,
+                suite=suite.name,
+                keep=suite.kept_releases,
+                content=identified.fingerprint,
             )
             context.log.info(f"published {shown_path(release.path)}")
             with reading(release.path) as connection:
@@ -150,9 +165,11 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                         connection,
                         release,
                         store.warehouse,
-                        [check_result(suite, (name,), report)]
-                        if (report := reports.get(name := model.name))
-                        else [],
+                        [
+                            check_result(suite, (model.name,), report)
+                            for table, report in reports
+                            if table == model.name
+                        ],
                     )
                     for model in shown
                 ]
@@ -165,11 +182,10 @@ def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
     upstream = [suite.key(name) for name in model.depends_on]
     for base_table in model.reads:
         upstream += upstream_assets(suite, base_table)
-    audit = model.name.startswith("migration") or model.name in DECISIVE
     return dg.AssetSpec(
         suite.key(model.name),
         deps=sorted(set(upstream)),
-        group_name=asset_group(suite.name, "audits" if audit else "measures"),
+        group_name=asset_group(suite.name, _stage(model.name)),
         description=f"{markdown_header(model.description)}\n\n"
         f"Defined in `{models_folder().name}/{model.name}.sql`.",
         kinds={"duckdb", "sql"},
@@ -179,172 +195,47 @@ def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
     )
 
 
+def _stage(table: str) -> str:
+    if table in HISTORIC or table.endswith(("_history", "_changes")):
+        return "history"
+    return "audits" if table.startswith("migration") or table in DECISIVE else "measures"
+
+
 def _judged(
-    suite: Suite, connection: duckdb.DuckDBPyConnection, reports: dict[str, CheckReport]
-) -> dict[str, pa.Table]:
-    """The promotion gate of every approximate index, every comparison with its statistics, and the
-    release checklist, whose check is added to `reports`."""
+    suite: Suite,
+    connection: duckdb.DuckDBPyConnection,
+    baseline: Baseline | None,
+    recording: Recording,
+) -> Judged:
+    """The promotion gate of every approximate index, every comparison with its statistics, the
+    regression gates, the release checklist, and what has changed."""
+    from rag_assets.quality.regression import check_regression_gates
+
     [[data]] = connection.sql(
         "SELECT value FROM base.manifest WHERE key = 'version canonical_items'"
     ).fetchall()
     promotions = judge_indexes(connection, suite.thresholds, data)
-    decided, report = decided_tables(
+    space_nos = {space_id: number for number, space_id in enumerate(suite.space_ids)}
+    gates = judge_gates(suite.regression, measured_today(connection), baseline, suite.name)
+    decided, checklist = decided_tables(
         connection,
         suite.name,
         suite.folder,
         vectors_given=suite.source.holds == "contracts",
     )
-    reports[CHECKLIST[0]] = report
-    space_nos = {space_id: number for number, space_id in enumerate(suite.space_ids)}
-    return {
-        "promotion": promotion_rows(promotions, space_nos),
-        "comparisons": compare_tables(connection),
-        "checks": check_rows([(f"{suite.name}/{CHECKLIST[0]}", report)]),
-        **decided,
-    }
-
-
-def _index_build(space_id: str, index: DeclaredIndex, stored: Artifact) -> IndexBuild:
-    if stored.not_executed is None:
-        return read_index_build(stored.folder)
-    return IndexBuild(
-        space_id,
-        index.name,
-        index.spec.kind,
-        canonical_json(parameters(index.spec)),
-        index.spec.seed,
-        NOT_EXECUTED,
-        stored.not_executed,
+    return Judged(
+        {
+            **decided,
+            "promotion": promotion_rows(promotions, space_nos),
+            "comparisons": compare_tables(connection),
+            "regression_gates": gates,
+        },
+        [
+            (REGRESSION_GATES, check_regression_gates(gates)),
+            (RELEASE_CHECKLIST, checklist),
+            *recording.changes(connection),
+        ],
     )
-
-
-def _measured(
-    suite: Suite,
-    store: Store,
-    corpus: Corpus,
-    embeddings: Mapping[str, Artifact],
-    contracts: Sequence[SpaceContract],
-) -> dict[str, pa.Table]:
-    """What the laboratory found, and which index serves each space."""
-    parts: dict[str, list[pa.Table]] = {}
-    for space_id in suite.space_ids:
-        if suite.indexes_of(space_id):
-            times = store.read(benchmark_path(space_id))
-            built_on(times, embeddings[space_id])
-            if times.not_executed:
-                continue
-            parts.setdefault("benchmarks", []).append(
-                read_tables(times.folder, ["benchmarks"])["benchmarks"]
-            )
-    for sweep in suite.sweeps:
-        found = store.read(sweep_path(sweep))
-        built_on(found, embeddings[sweep.space_id])
-        if found.not_executed:
-            continue
-        for name, table in read_tables(found.folder, SWEEP_TABLES).items():
-            parts.setdefault(name, []).append(table)
-    tables = {name: pa.concat_tables(found) for name, found in parts.items()}
-    decided = {decision.space_id: decision for decision in default_decisions(suite.folder)}
-    chosen = default_index(suite.folder, suite.space_ids)
-    rows = []
-    for space_id, index_name in chosen.items():
-        decision = decided.get(space_id)
-        rows.append(
-            {
-                "space_no": corpus.space_no(space_id),
-                "index_name": index_name,
-                "decided_by": decision and decision.by,
-                "decided_at": decision and decision.when,
-                "why": decision and decision.why,
-                "evidence": decision and decision.evidence,
-            }
-        )
-    return {
-        **tables,
-        "default_indexes": rows_of("default_indexes", rows),
-        **stated_tables(suite.folder, project_root(), suite.budgets, suite.tombstones),
-        **threshold_tables(suite.folder, contracts),
-    }
-
-
-def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
-    """The base tables, from versions that passed their checks and belong together."""
-    canonical = guarded(store, CANONICAL, CONTRACT_VALIDATION)
-    corpus = read_corpus(canonical.folder)
-    space_items = []
-    spaces = []
-    results = []
-    builds = []
-    embedded = {}
-    checked = [canonical]
-    for space_id in suite.space_ids:
-        embeddings = guarded(store, embeddings_path(space_id), CONTRACT_VALIDATION)
-        built_on(embeddings, canonical)
-        embedded[space_id] = embeddings
-        checked.append(embeddings)
-        if embeddings.not_executed:
-            contract = corpus.contract(space_id)
-            spaces.append(SpaceStatus(contract, embeddings.not_executed))
-        else:
-            space = read_embeddings(embeddings.folder)
-            spaces.append(SpaceStatus(space.contract))
-            space_items.append(space_item_rows(space, corpus.space_no(space_id)))
-        for name in suite.result_names(space_id):
-            found = guarded(store, results_path(space_id, name), RESULT_VALIDATION)
-            built_on(found, canonical)
-            built_on(found, embeddings)
-            if not found.not_executed:
-                results.append(found)
-            checked.append(found)
-        for index in suite.indexes_of(space_id):
-            stored = store.read(index_path(space_id, index.name))
-            built_on(stored, embeddings)
-            builds.append(_index_build(space_id, index, stored))
-            checked.append(stored)
-    return base_tables(
-        corpus,
-        spaces=spaces,
-        space_items=space_items,
-        results=[found.folder / RESULTS_FILE for found in results],
-        searches=[found.folder / SEARCHES_FILE for found in results],
-        index_builds=builds,
-        external=[(run.space_id, run.name) for run in suite.runs],
-        measured=_measured(suite, store, corpus, embedded, [space.contract for space in spaces]),
-        ks=suite.ks,
-        pairs=suite.pairs,
-        reports=_reports(suite, store, checked),
-        manifest=_manifest(suite, corpus, checked, run_id),
-    )
-
-
-def _reports(
-    suite: Suite, store: Store, checked: Sequence[Artifact]
-) -> Iterator[tuple[str, CheckReport]]:
-    for artifact in checked:
-        for report in store.read_checks(artifact).values():
-            yield f"{suite.name}/{artifact.name}", report
-
-
-def _manifest(
-    suite: Suite, corpus: Corpus, checked: Sequence[Artifact], run_id: str
-) -> dict[str, str]:
-    facts = {
-        "suite": suite.name,
-        "source": suite.source.shown,
-        "notice": suite.notice,
-        "evaluated_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "dagster_run_id": run_id,
-        "k": ", ".join(map(str, suite.ks)),
-        "audits": ", ".join(f"{pair.old}:{pair.new}" for pair in suite.pairs),
-        "seeds": "none: exact search uses no random numbers",
-        "ranking": "score descending on a grid of 2^-30 of the largest attainable score, "
-        "then item id ascending",
-    }
-    if (definition := definition_digest(suite.folder)) is not None:
-        facts[DEFINITION] = definition
-    for artifact in checked:
-        facts[f"version {artifact.name}"] = artifact.version
-    return manifest(project_root(), facts)
 
 
 def _materialized(

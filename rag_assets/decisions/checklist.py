@@ -63,17 +63,15 @@ def examine(
     *,
     vectors_given: bool,
     calibrated_on: Mapping[str, Collection[str]],
-    deleted_ids: Collection[str] = (),
 ) -> list[Finding]:
     """What the built tables show of every item that they can show something of.
 
     `vectors_given`: vectors come from a fixture or a random generator. `calibrated_on`: the cases
-    that each space's threshold was chosen on. `deleted_ids`: items that earlier evaluations held
-    and the source holds no longer.
+    that each space's threshold was chosen on.
     """
     return [
         examine_splits(con, calibrated_on),
-        examine_content(con, deleted_ids),
+        examine_content(con),
         examine_spaces(con),
         examine_roles(con, vectors_given=vectors_given),
         examine_report(con),

@@ -21,6 +21,11 @@ SELECT item_id, 'space ' || space_id FROM space_items
 UNION ALL
 SELECT item_id, 'results of ' || index_name || ' in ' || space_id FROM query_results
 """
+_DELETED = """
+SELECT item_id FROM tombstones
+UNION
+SELECT id FROM content_changes WHERE kind = 'item' AND change = 'deleted'
+"""
 _UNLIKE_CANONICAL = """
 SELECT held.space_id, held.item_id
 FROM space_items AS held
@@ -120,17 +125,16 @@ def examine_splits(
     return found(SPLITS, faults, gaps, f"{seen}; no text is asked in two splits" if seen else "")
 
 
-def examine_content(con: duckdb.DuckDBPyConnection, deleted_ids: Collection[str]) -> Finding:
-    """Item 2. `deleted_ids`: items of earlier evaluations that the source no longer holds; those
-    that it states as deleted are in the table `tombstones`. Neither may be anywhere.
+def examine_content(con: duckdb.DuckDBPyConnection) -> Finding:
+    """Item 2. What was deleted since the evaluation before, and what the source states as deleted
+    (tombstones), may be nowhere.
     """
     faults = [
         *_counted(con, _UNLIKE_CANONICAL, "differ from the canonical item"),
         *_counted(con, _MISSING, "are missing in a space"),
         *_counted(con, _UNKNOWN, "are held or returned but are no item"),
     ]
-    gone = {row[0] for row in con.sql("SELECT item_id FROM tombstones").fetchall()}
-    gone |= set(deleted_ids)
+    gone = {row[0] for row in con.sql(_DELETED).fetchall()}
     holders = con.execute(
         f"SELECT item_id, list(DISTINCT holder ORDER BY holder) FROM ({_GONE}) "
         "WHERE list_contains(?, item_id) GROUP BY item_id ORDER BY item_id",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -73,7 +73,6 @@ def decided_tables(
     folder: Path,
     *,
     vectors_given: bool,
-    deleted_ids: Collection[str] = (),
 ) -> tuple[dict[str, pa.Table], CheckReport]:
     """Rows of base.checklist and base.decisions for the built tables, and the check on them.
 
@@ -93,7 +92,6 @@ def decided_tables(
         con,
         vectors_given=vectors_given,
         calibrated_on=calibrated_cases(folder, list(facts.signatures)),
-        deleted_ids=deleted_ids,
     )
     items = [asdict(row) for row in checklist(suite, findings, decisions, fault)]
     rows = rows_of("checklist", items)

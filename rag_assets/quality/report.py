@@ -51,7 +51,8 @@ class CheckReport:
 
     `passed` is true only if every expectation passed. When some did not, `severity` is "error" if
     any of them blocks and "warn" otherwise. `evaluated_at` is an aware UTC time, `rows` the number
-    of records looked at, `numbers` are worth plotting over time.
+    of records looked at, `numbers` are worth plotting over time. `note`, if there is one, tells
+    what was found better than a list of expectations does.
     """
 
     check_name: str
@@ -61,6 +62,7 @@ class CheckReport:
     rows: int
     outcomes: tuple[ExpectationOutcome, ...]
     numbers: Mapping[str, float]
+    note: str = ""
 
     def __post_init__(self) -> None:
         if self.evaluated_at.utcoffset() is None:
@@ -128,6 +130,26 @@ def _cell(text: str, width: int = _CELL_WIDTH) -> str:
     if len(line) > width:
         line = line[: width - 1] + "…"
     return line.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
+def summary(report: CheckReport) -> str:
+    """The report's note; else how many expectations hold, and what the first failing ones found."""
+    if report.note:
+        return report.note
+    failing = [outcome for outcome in report.outcomes if outcome.status != "passed"]
+    if not failing:
+        return f"all {len(report.outcomes)} expectations hold"
+    named = []
+    for outcome in failing[:3]:
+        column = f" of {outcome.column}" if outcome.column else ""
+        sample = f", e.g. {', '.join(outcome.sample[:3])}" if outcome.sample else ""
+        named.append(f"{outcome.expectation}{column} ({outcome.observed}{sample})")
+    more = f" and {len(failing) - 3} more" if len(failing) > 3 else ""
+    return (
+        f"{len(failing)} of {len(report.outcomes)} expectations do not hold: "
+        + "; ".join(named)
+        + more
+    )
 
 
 def merged(reports: Sequence[CheckReport]) -> CheckReport:

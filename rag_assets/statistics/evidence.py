@@ -1,4 +1,5 @@
-"""The comparisons that a built database holds: audited pairs, and indexes against exact search."""
+"""The comparisons that a built database holds: audited pairs, indexes against exact search, and
+today against a pinned baseline."""
 
 from __future__ import annotations
 
@@ -31,6 +32,17 @@ WITH measured AS (
     FROM metric_by_query AS approximate
     JOIN metric_by_query AS exact USING (space_id, case_id, k)
     WHERE exact.index_name = 'exact' AND approximate.index_name <> 'exact'
+    UNION ALL
+    SELECT
+        'today against baseline ' || pinned.evaluation_id || ', ' || today.space_id || ', '
+            || today.index_name,
+        today.case_id, today.k,
+        pinned_query.recall_at_k, today.recall_at_k,
+        pinned_query.reciprocal_rank, today.reciprocal_rank,
+        pinned_query.ndcg_at_k, today.ndcg_at_k
+    FROM metric_by_query AS today
+    JOIN base.baseline_by_query AS pinned_query USING (space_id, index_name, case_id, k)
+    CROSS JOIN base.baseline AS pinned
 ),
 named AS (
     SELECT comparison_id, 'ndcg_at_k' AS measure, k, case_id,
@@ -55,6 +67,7 @@ ORDER BY comparison_id, subgroup NULLS FIRST, measure, k, case_id
 
 
 def compare_tables(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Rows of COMPARISONS for every audited pair and every index beside exact search."""
+    """Rows of COMPARISONS for every audited pair, every index beside exact search, and every space
+    and index that the pinned baseline holds too."""
     pairs = connection.sql(_PAIRS, params=[MOST_QUERIES_BY_SUBGROUP]).to_arrow_table()
     return compare(pairs.select(PAIRS.names).cast(PAIRS))

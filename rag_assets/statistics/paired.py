@@ -66,6 +66,8 @@ def bootstrap_interval(found: Differences, seed: int) -> tuple[float, float]:
     93% at n = 100 with 12%, 89% at n = 100 with 5%.
     """
     count = len(found)
+    if found[0] == found[-1]:  # all equal, as where nothing changed since a baseline
+        return float(found[0]) * GRID, float(found[0]) * GRID
     t = student_quantile((1 + LEVEL) / 2, count - 1)
     tail = _NORMAL.cdf(-math.sqrt(count / (count - 1)) * t)
     generator = np.random.default_rng([seed, 0])

@@ -53,37 +53,35 @@ def sentence(finding: Finding) -> str:
     """
     where = "" if finding.subgroup is None else f"subgroup {finding.subgroup}: "
     label = measure_label(finding.measure, finding.k)
-    changed = f"{finding.changed_count} of {_queries(finding.defined_count)} changed"
+    changed = f"{finding.changed_count} of {counted_queries(finding.defined_count)} changed"
     if finding.verdict == TOO_FEW:
         seen = f" ({changed})" if finding.defined_count else ""
         return (
-            f"{where}nothing can be concluded about {label} from {_queries(finding.defined_count)},"
-            f" at least {MIN_QUERIES} are needed{seen}"
+            f"{where}nothing can be concluded about {label} from "
+            f"{counted_queries(finding.defined_count)}, at least {MIN_QUERIES} are needed{seen}"
         )
     assert finding.mean_difference is not None and finding.interval is not None
-    moved = f"{where}{changed}; mean {label} {_movement(finding.mean_difference)}"
+    moved = f"{where}{changed}; mean {label} {movement(finding.mean_difference)}"
     if finding.verdict == UNCHANGED:
         return moved
-    low, high = (_number(bound, finding.mean_difference) for bound in finding.interval)
+    low, high = (number_beside(bound, finding.mean_difference) for bound in finding.interval)
     told = f"{moved}, 95% interval {low} to {high}"
     if finding.verdict != INCONCLUSIVE:
         return told
-    told += f"; this may be chance ({_chance(finding)})"
+    assert finding.p_adjusted is not None
+    told += f"; this may be chance ({corrected_p(finding.p_adjusted, finding.family_size)})"
     if finding.smallest_detectable is None:
         return told
-    unseen = _number(finding.smallest_detectable, finding.smallest_detectable)
+    unseen = number_beside(finding.smallest_detectable, finding.smallest_detectable)
     return f"{told}, and a change below {unseen} would often go unseen"
 
 
-def _chance(finding: Finding) -> str:
-    """Why a difference was not told from chance."""
-    if finding.family_size is None:
+def corrected_p(p_adjusted: float, family_size: int | None) -> str:
+    """The p-value in words; with no family, why there is none."""
+    if family_size is None:
         return f"fewer than {MIN_CHANGED} queries changed"
-    assert finding.p_adjusted is not None
-    p_value = f"p = {finding.p_adjusted:.{3 if finding.p_adjusted < 0.1 else 2}f}"
-    if finding.family_size == 1:
-        return p_value
-    return f"{p_value} corrected for {finding.family_size} tests"
+    p_value = f"p = {p_adjusted:.{3 if p_adjusted < 0.1 else 2}f}"
+    return p_value if family_size == 1 else f"{p_value} corrected for {family_size} tests"
 
 
 def measure_label(measure: str, k: int) -> str:
@@ -91,18 +89,21 @@ def measure_label(measure: str, k: int) -> str:
     return _LABELS.get(measure, f"{measure}@{{k}}").format(k=k)
 
 
-def _queries(count: int) -> str:
+def counted_queries(count: int) -> str:
+    """ "1 query", "2 queries"."""
     return "1 query" if count == 1 else f"{count} queries"
 
 
-def _movement(difference: float) -> str:
+def movement(difference: float, beside: float | None = None) -> str:
+    """ "fell by 0.021"; to as many decimals as `beside` needs, by default the difference itself."""
     if abs(difference) < _NOTHING:
         return "stayed the same"
     direction = "rose" if difference > 0 else "fell"
-    return f"{direction} by {_number(abs(difference), difference)}"
+    shown = number_beside(abs(difference), difference if beside is None else beside)
+    return f"{direction} by {shown}"
 
 
-def _number(value: float, beside: float) -> str:
+def number_beside(value: float, beside: float) -> str:
     """`value` to three decimals, or as many more as the number beside it needs to show."""
     size = abs(beside)
     decimals = 3 if size >= 0.0005 or size < _NOTHING else math.ceil(-math.log10(size))

@@ -7,6 +7,15 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from rag_assets.canonical.corpus import CASES, ITEMS, QRELS, RESULTS, SPACE_ITEMS
+from rag_assets.decisions.schemas import (
+    BUDGETS,
+    CHECKLIST,
+    DECISIONS,
+    SPACE_SWITCHES,
+    TOMBSTONES,
+)
+from rag_assets.regression.baseline import BASELINE
+from rag_assets.regression.rows import BY_QUERY, GATES
 from rag_assets.statistics.comparisons import COMPARISONS
 from rag_assets.thresholds.calibration import CURVE
 from rag_assets.thresholds.rows import THRESHOLDS
@@ -61,6 +70,60 @@ VALUE_NUMBERS = (
     "std_recall",
     "mean_p95_ms",
     "mean_best_p95_ms",
+)
+
+SNAPSHOT_ITEMS = ("item_id", "role", "acl", "source_revision", "content_sha256")
+SNAPSHOT_SPACE = ("provider", "model", "revision", "contract_signature")
+HISTORY_METRICS = pa.schema(
+    [
+        ("evaluation_id", pa.string()),
+        ("space_id", pa.string()),
+        ("index_name", pa.string()),
+        ("subgroup", pa.string()),  # NULL: all queries
+        ("k", pa.int32()),
+        ("query_count", pa.int64()),
+        ("defined_count", pa.int64()),
+        ("mean_recall_at_k", pa.float64()),
+        ("mean_precision_at_k", pa.float64()),
+        ("mrr", pa.float64()),
+        ("mean_ndcg_at_k", pa.float64()),
+    ]
+)
+HISTORY_AUDITS = pa.schema(
+    [
+        ("evaluation_id", pa.string()),
+        ("old_space_id", pa.string()),
+        ("new_space_id", pa.string()),
+        ("index_name", pa.string()),
+        ("k", pa.int32()),
+        ("status", pa.string()),
+        ("status_reason", pa.string()),
+        ("vectors_directly_comparable", pa.bool_()),
+        ("inventory_match", pa.bool_()),
+        ("canonical_match", pa.bool_()),
+        ("only_old_count", pa.int64()),
+        ("only_new_count", pa.int64()),
+        ("canonical_mismatch_count", pa.int64()),
+        ("mechanical_gates_pass", pa.bool_()),
+        ("defined_count", pa.int64()),
+        ("delta_mean_recall_at_k", pa.float64()),
+        ("delta_mrr", pa.float64()),
+        ("delta_mean_ndcg_at_k", pa.float64()),
+        ("mean_top_k_jaccard", pa.float64()),
+        ("quality_decision_required", pa.bool_()),
+    ]
+)
+HISTORY_CHECKS = pa.schema(
+    [
+        ("evaluation_id", pa.string()),
+        ("dagster_run_id", pa.string()),
+        ("asset", pa.string()),
+        ("check_name", pa.string()),
+        ("passed", pa.bool_()),
+        ("severity", pa.string()),
+        ("evaluated_at", pa.timestamp("us")),  # UTC
+        ("details", pa.string()),  # JSON
+    ]
 )
 
 _space_item_fields = [field for field in SPACE_ITEMS if field.name != "item_id"]
@@ -220,6 +283,10 @@ BASE: Mapping[str, pa.Schema] = {
     ),
     # Migrations and indexes compared: see rag_assets.statistics.
     "comparisons": COMPARISONS,
+    # The pinned baseline and the gates that compare with it: see rag_assets.regression.
+    "baseline": BASELINE,
+    "baseline_by_query": BY_QUERY,
+    "regression_gates": GATES,
     # No-answer thresholds; `refusal` says why one must not be used, NULL where it may.
     "thresholds": pa.schema([*THRESHOLDS, ("refusal", pa.string())]),
     "threshold_curve": CURVE,
@@ -234,56 +301,12 @@ BASE: Mapping[str, pa.Schema] = {
             ("evidence", pa.string()),
         ]
     ),
-    # What a release must stay within; `estimate` only where nothing can be measured.
-    "budgets": pa.schema(
-        [
-            ("measure", pa.string()),
-            ("budget_limit", pa.float64()),
-            ("estimate", pa.float64()),
-            ("source", pa.string()),
-        ]
-    ),
-    # Items that the source states as deleted.
-    "tombstones": pa.schema([("item_id", pa.string())]),
-    # Signed decisions, in the order of their file; `reason` says why one expired.
-    "decisions": pa.schema(
-        [
-            ("decision_no", pa.int32()),
-            ("item", pa.string()),
-            ("decision", pa.string()),
-            ("decided_by", pa.string()),
-            ("decided_at", pa.string()),
-            ("evaluation_id", pa.string()),
-            ("why", pa.string()),
-            ("status", pa.string()),  # 'valid' or 'expired'
-            ("reason", pa.string()),
-        ]
-    ),
-    "checklist": pa.schema(
-        [
-            ("item_no", pa.int16()),
-            ("item", pa.string()),
-            ("status", pa.string()),
-            ("evidence", pa.string()),
-            ("how_to_get_it", pa.string()),
-            ("decided_by", pa.string()),
-            ("decided_at", pa.string()),
-        ]
-    ),
-    # Switches of the space that serves, the oldest first.
-    "space_switches": pa.schema(
-        [
-            ("switch_no", pa.int32()),
-            ("space_id", pa.string()),
-            ("contract_signature", pa.string()),
-            ("kind", pa.string()),  # 'activate' or 'roll_back'
-            ("switched_by", pa.string()),
-            ("switched_at", pa.string()),
-            ("why", pa.string()),
-            ("evaluation_id", pa.string()),
-            ("forced", pa.string()),
-        ]
-    ),
+    # What people state and decide: see rag_assets.decisions.
+    "budgets": BUDGETS,
+    "tombstones": TOMBSTONES,
+    "decisions": DECISIONS,
+    "checklist": CHECKLIST,
+    "space_switches": SPACE_SWITCHES,
     "checks": pa.schema(
         [
             ("check_name", pa.string()),
@@ -295,12 +318,44 @@ BASE: Mapping[str, pa.Schema] = {
         ]
     ),
     "manifest": pa.schema([("key", pa.string()), ("value", pa.string())]),
+    # This evaluation and the earlier ones that are kept; see rag_assets.history.
+    "evaluations": pa.schema(
+        [
+            ("evaluation_id", pa.string()),
+            ("evaluated_at", pa.timestamp("us")),  # UTC
+            ("dagster_run_id", pa.string()),
+            ("data_version", pa.string()),
+            ("code_version", pa.string()),
+            ("contract_signatures", pa.string()),  # JSON, as is the next
+            ("manifest", pa.string()),
+            ("is_latest", pa.bool_()),
+            ("is_previous", pa.bool_()),
+        ]
+    ),
+    "heartbeats": pa.schema(
+        [
+            ("evaluation_id", pa.string()),
+            ("seen_at", pa.timestamp("us")),  # UTC
+            ("dagster_run_id", pa.string()),
+        ]
+    ),
+    # Rows of earlier evaluations, as they were published then.
+    "history_metrics": HISTORY_METRICS,
+    "history_audits": HISTORY_AUDITS,
+    # The same; without an evaluation where a check stopped the run before it.
+    "history_checks": HISTORY_CHECKS,
+    # What the evaluation before this one looked at.
+    "previous_items": pa.schema([ITEMS.field(name) for name in SNAPSHOT_ITEMS]),
+    "previous_cases": pa.schema([("case_id", pa.string()), ("case_digest", pa.string())]),
+    "previous_spaces": pa.schema([(name, pa.string()) for name in ("space_id", *SNAPSHOT_SPACE)]),
 }
 NULLABLE = frozenset(
     {
         ("spaces", "status_reason"),
         *(("spaces", name) for name in (*CONTRACT_TEXTS, "max_input_tokens")),
         *(("comparisons", name) for name in COMPARISONS.names),
+        *(("baseline_by_query", name) for name in BY_QUERY.names),
+        *(("regression_gates", name) for name in GATES.names),
         *(("thresholds", name) for name in (*THRESHOLDS.names, "refusal")),
         *(("threshold_curve", name) for name in CURVE.names),
         ("space_items", "l2_norm"),
@@ -321,5 +376,8 @@ NULLABLE = frozenset(
         *(("space_switches", name) for name in ("evaluation_id", "forced")),
         ("checks", "details"),
         ("manifest", "value"),
+        *(("history_metrics", name) for name in HISTORY_METRICS.names),
+        *(("history_audits", name) for name in HISTORY_AUDITS.names),
+        *(("history_checks", name) for name in HISTORY_CHECKS.names),
     }
 )

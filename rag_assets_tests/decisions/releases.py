@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,14 +124,11 @@ class Decided:
     def source(self) -> Path:
         return self.folder / "data" / "decided"
 
-    def run(self, data_version: str = "a" * 64, **changes: Any) -> dg.ExecuteInProcessResult:
-        """Materialize the suite, as if its content had this version."""
-        facts = {"evaluation_id": f"20261130T215500Z-{data_version[:8]}"}
-        facts["data_version"] = data_version
+    def run(self, **changes: Any) -> dg.ExecuteInProcessResult:
+        """Materialize the suite."""
         with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
             for name, value in self.environment.items():
                 patch.setenv(name, value)
-            states_version(patch, facts)
             return ran(declared({**ATTRIBUTES, **changes}, self.folder), instance)
 
     def command(self, *arguments: object) -> Result:
@@ -151,19 +148,21 @@ class Decided:
     def activate(self, space_id: str) -> Result:
         return self.command("activate", "decided", space_id, "--by", "Ada", "--why", "ready")
 
+    def edit_a_text(self) -> None:
+        """Other content from the next run on: all data versions that were decided on are gone."""
+        path = self.source / "corpus.jsonl"
+        path.write_text(path.read_text("utf-8").replace("document 0", "document nil"), "utf-8")
+
+    @property
+    def evaluation(self) -> str:
+        [row] = self.rows("SELECT value FROM manifest WHERE key = 'evaluation_id'")
+        return str(row["value"])
+
     def rows(self, statement: str) -> list[dict[str, Any]]:
         return rows(self.folder, "decided", statement)
 
     def statuses(self) -> dict[str, str]:
         return {row["item"]: row["status"] for row in self.rows("FROM release_checklist")}
-
-
-def states_version(patch: pytest.MonkeyPatch, facts: dict[str, str]) -> None:
-    """The manifest states what the history of evaluations will state."""
-    from rag_assets.components import tables
-
-    stated: Callable[..., dict[str, str]] = tables.manifest
-    patch.setattr(tables, "manifest", lambda root, known: {**stated(root, known), **facts})
 
 
 def new_suite(folder: Path) -> Decided:

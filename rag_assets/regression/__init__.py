@@ -1,0 +1,1 @@
+"""Regression gates: today's measures against floors and against a pinned baseline."""
