@@ -194,7 +194,7 @@ def _judged(
     ).fetchall()
     promotions = judge_indexes(connection, suite.thresholds, data)
     space_nos = {space_id: number for number, space_id in enumerate(suite.space_ids)}
-    gates = judge_gates(suite.regression, measured_today(connection), baseline, suite.name)
+    gates = judge_gates(suite.regression, measured_today(connection), baseline)
     return Judged(
         {
             "promotion": promotion_rows(promotions, space_nos),
