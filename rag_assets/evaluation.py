@@ -205,6 +205,17 @@ MEASURED = (
     "thresholds",
     "threshold_curve",
 )
+# What came before; see rag_assets.history.
+HISTORY = (
+    "evaluations",
+    "heartbeats",
+    "history_metrics",
+    "history_audits",
+    "history_checks",
+    "previous_items",
+    "previous_cases",
+    "previous_spaces",
+)
 
 
 def base_tables(
@@ -278,6 +289,7 @@ def base_tables(
         "checks": check_rows(reports),
         "manifest": manifest_rows(manifest),
         **{name: (measured or {}).get(name, empty_table(name)) for name in MEASURED},
+        **{name: empty_table(name) for name in HISTORY},
     }
 
 
@@ -310,7 +322,7 @@ def _rows(name: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a look at the built tables adds: rows of base tables, and reports by their asset."""
+    """What a look at the built tables adds: rows of base tables, and reports by their table."""
 
     rows: Mapping[str, pa.Table]
     reports: Sequence[tuple[str, CheckReport]] = ()
@@ -321,14 +333,14 @@ def build_checked(
     base: Mapping[str, BaseTable],
     models: Sequence[Model],
     *,
-    audit_name: str,
+    suite: str,
     pairs: int,
     judge: Callable[[duckdb.DuckDBPyConnection], Judged] | None = None,
-) -> list[CheckReport]:
+) -> list[tuple[str, CheckReport]]:
     """Build all tables, check the mechanical gates, and record every outcome in the tables.
 
-    `audit_name` is what the gates' report is filed under in check_results; it comes first in what
-    is returned, before the reports of `judge`, which looks at the built tables.
+    Returns every report with the name of its table: the gates first, then the reports of `judge`,
+    which looks at the built tables. In check_results they are filed under `suite` and that name.
     """
     build(connection, base, models)
     from rag_assets.quality.suites import check_mechanical_gates
@@ -337,10 +349,11 @@ def build_checked(
     gates = check_mechanical_gates(audit, pairs)
     outcome = {"mechanical_gates": "passed" if gates.passed else "failed"}
     judged = judge(connection) if judge else Judged({})
-    reports = [(audit_name, gates), *judged.reports]
-    added = {"checks": check_rows(reports), "manifest": manifest_rows(outcome)}
+    reports = [("migration_audit", gates), *judged.reports]
+    filed = [(f"{suite}/{table}", report) for table, report in reports]
+    added = {"checks": check_rows(filed), "manifest": manifest_rows(outcome)}
     rebuild(connection, {**added, **judged.rows}, models)
-    return [report for _, report in reports]
+    return reports
 
 
 def check_scoped_results(

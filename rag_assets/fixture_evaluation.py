@@ -76,11 +76,12 @@ def evaluate_fixture(
         build(connection, base, models)
         gates_passed = _gates_pass(connection)
     else:
-        audit_name = f"{readable(path.name)}/migration_audit"
         gates: list[CheckReport] = []
 
         def build_into(file: duckdb.DuckDBPyConnection) -> None:
-            gates.extend(build_checked(file, base, models, audit_name=audit_name, pairs=len(pairs)))
+            name = readable(path.name)
+            [(_, report)] = build_checked(file, base, models, suite=name, pairs=len(pairs))
+            gates.append(report)
 
         write_database(db, build_into)
         # An absolute path is a file's name and nothing else; ":memory:" would not be one.

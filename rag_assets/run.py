@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,13 @@ import yaml
 from dagster import DagsterEventType
 from pydantic import ValidationError
 
+from rag_assets.components.ended_runs import process_tags, report_dead_runs
 from rag_assets.components.suite import SUITE_TAG
 from rag_assets.errors import RagAssetsError, StoreError, UsageError
 from rag_assets.evaluation_output import summary_tables
 from rag_assets.project import project_root, shown_path, suite_folders, warehouse_root
 from rag_assets.tabular import joined
 from rag_assets.warehouse.release import current_release, reading
-
-HOST_TAG, PID_TAG = "rag_assets/host", "rag_assets/pid"
 
 
 def run_suite(name: str, *, echo: Callable[[str], None], complain: Callable[[str], None]) -> int:
@@ -41,10 +39,10 @@ def run_suite(name: str, *, echo: Callable[[str], None], complain: Callable[[str
     if name not in jobs:
         raise UsageError(f"unknown suite {name!r}; known suites are {', '.join(sorted(jobs))}")
     with _instance() as instance:
-        _report_dead_runs(instance)
+        report_dead_runs(instance)
         result = jobs[name].execute_in_process(
             instance=instance,
-            tags={HOST_TAG: socket.gethostname(), PID_TAG: str(os.getpid())},
+            tags=process_tags(),
             run_config={"loggers": {"progress": {}}},
             raise_on_error=False,
         )
@@ -77,21 +75,6 @@ def run_suite(name: str, *, echo: Callable[[str], None], complain: Callable[[str
     if not published:
         echo(f"\n{_what_stays(name)}")
     return 0 if result.success and not failed_checks else 1
-
-
-def _report_dead_runs(instance: dg.DagsterInstance) -> None:
-    """A run whose process was killed says "started" for ever: say that it failed."""
-    unfinished = dg.RunsFilter(
-        statuses=[dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED],
-        tags={HOST_TAG: socket.gethostname()},
-    )
-    for run in instance.get_runs(unfinished):
-        try:
-            os.kill(int(run.tags[PID_TAG]), 0)
-        except ProcessLookupError:
-            instance.report_run_failed(run, "the process of this run was ended from outside")
-        except PermissionError:
-            continue  # alive, and somebody else's
 
 
 def summary(release: Path, name: str) -> str:

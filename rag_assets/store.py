@@ -33,10 +33,16 @@ AssetPath = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One version of one asset. `inputs` maps upstream assets ("a/b") to the versions it used."""
+    """One version of one asset.
+
+    A version names content together with what it was made by and from; `content` names the content
+    alone, so that versions that hold the same have one content. `inputs` maps upstream assets
+    ("a/b") to the content that was used.
+    """
 
     asset: AssetPath
     version: str
+    content: str
     folder: Path
     inputs: Mapping[str, str]
     info: Mapping[str, Any]
@@ -72,12 +78,14 @@ class Store:
         version: str,
         write_files: Callable[[Path], None],
         *,
+        content: str | None = None,
         inputs: tuple[Artifact, ...] = (),
         info: Mapping[str, Any] | None = None,
     ) -> Artifact:
         """Store a version and make it current. `write_files` fills an empty folder.
 
         A version that is already stored is not written again: it is named by its content.
+        Without `content`, the version stands for it.
         """
         home = self._asset_folder(asset)
         folder = home / version
@@ -88,7 +96,8 @@ class Store:
                 write_files(draft)
                 record = {
                     "version": version,
-                    "inputs": {artifact.name: artifact.version for artifact in inputs},
+                    "content": content or version,
+                    "inputs": {artifact.name: artifact.content for artifact in inputs},
                     "info": dict(info or {}),
                 }
                 (draft / "artifact.json").write_text(json.dumps(record, indent=1), "utf-8")
@@ -142,7 +151,8 @@ class Store:
                 f"{self.suite}/{'/'.join(asset)}: version {version[:12]} is no longer in the "
                 "store; materialize it again"
             ) from None
-        return Artifact(asset, version, folder, record["inputs"], record["info"])
+        content = record.get("content", version)  # not yet recorded in older stores
+        return Artifact(asset, version, content, folder, record["inputs"], record["info"])
 
     def _check_folder(self, artifact: Artifact) -> Path:
         return self._asset_folder(artifact.asset) / "checks" / artifact.version

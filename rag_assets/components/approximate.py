@@ -68,7 +68,7 @@ def approximate_index_asset(
                     (embeddings,),
                     code,
                 )
-            content = digest(code, embeddings.version, str(parameters(declared.spec)))
+            content = digest(code, embeddings.content, str(parameters(declared.spec)))
             space = read_embeddings(embeddings.folder)
             artifact = artifacts.write(
                 index_path(space_id, name),
@@ -152,6 +152,7 @@ def approximate_results_asset(
                 path,
                 digest(code, canonical.version, stored.version, content),
                 lambda folder: write_results(found, folder),
+                content=content,
                 inputs=inputs,
             )
             return materialized(

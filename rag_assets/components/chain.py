@@ -18,6 +18,7 @@ from rag_assets.components.checks import (
     check_result,
     check_spec,
     guarded,
+    note_blocked,
 )
 from rag_assets.components.markdown import markdown_table, shown
 from rag_assets.components.suite import (
@@ -36,6 +37,7 @@ from rag_assets.embeddings.files import embeddings_digest, read_embeddings, writ
 from rag_assets.embeddings.plans import SpacePlan, make_space
 from rag_assets.errors import InputError, Problem
 from rag_assets.evaluation import space_results, write_results
+from rag_assets.history.blocked import refused_source
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.indexes.ranking import norms
 from rag_assets.project import project_root, source_version
@@ -68,16 +70,27 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource
     ) -> Iterator[dg.MaterializeResult[None]]:
         with failures_in_plain_words():
-            read = _read_source(suite)
+            try:
+                read = _read_source(suite)
+            except InputError as error:
+                report = refused_source(error)
+                note_blocked(store, suite, context.run.run_id, CANONICAL[0], report)
+                raise
             corpus = read.corpus
             content = corpus_digest(corpus)
             artifacts = store.of(suite, context.run.run_id)
             artifact = artifacts.write(
-                CANONICAL, digest(code, content), lambda folder: write_corpus(corpus, folder)
+                CANONICAL,
+                digest(code, content),
+                lambda folder: write_corpus(corpus, folder),
+                content=content,
             )
             results = []
             if read.report is not None:
                 artifacts.write_check(artifact, read.report)
+                if read.report.blocks:
+                    run_id = context.run.run_id
+                    note_blocked(store, suite, run_id, CANONICAL[0], read.report)
                 results.append(check_result(suite, CANONICAL, read.report))
             documents = [contract.document_role for contract in corpus.contracts]
             roles = Counter(corpus.items["role"].to_pylist())
@@ -107,8 +120,7 @@ def _reading_code() -> str:
 
 
 def _read_source(suite: Suite) -> SourceRead:
-    contracts = [plan.contract for plan in suite.spaces if plan.contract is not None]
-    read = suite.source.read(contracts)
+    read = suite.source.read(suite.contracts)
     _declared_spaces_only(suite, read.corpus)
     return read
 
@@ -161,6 +173,7 @@ def embeddings_asset(suite: Suite, plan: SpacePlan) -> dg.AssetsDefinition:
                 embeddings_path(space_id),
                 digest(code, canonical.version, content),
                 lambda folder: write_embeddings(space, folder),
+                content=content,
                 inputs=inputs,
             )
             lengths = norms(space.vectors)
@@ -211,7 +224,7 @@ def exact_index_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
                 )
             space = read_embeddings(embeddings.folder)
             index = ExactIndex.build(space)
-            content = digest(code, embeddings.version)
+            content = digest(code, embeddings.content)
             artifact = artifacts.write(
                 index_path(space_id), content, index.save, inputs=(embeddings,)
             )
@@ -263,6 +276,7 @@ def exact_results_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
                 path,
                 digest(code, canonical.version, stored_index.version, content),
                 lambda folder: write_results(found, folder),
+                content=content,
                 inputs=inputs,
             )
             return materialized(
@@ -289,9 +303,14 @@ def not_executed(
     store: Store, asset: AssetPath, reason: str, inputs: tuple[Artifact, ...], code: str
 ) -> dg.MaterializeResult[None]:
     """An empty version that says why: the chain goes on without this space."""
-    content = digest(code, "not executed", reason, *(artifact.version for artifact in inputs))
+    content = digest("not executed", reason)
     artifact = store.write(
-        asset, content, lambda folder: None, inputs=inputs, info={"not_executed": reason}
+        asset,
+        digest(code, content, *(artifact.version for artifact in inputs)),
+        lambda folder: None,
+        content=content,
+        inputs=inputs,
+        info={"not_executed": reason},
     )
     return materialized(artifact, content, rows=0, status="not_executed", status_reason=reason)
 

@@ -8,6 +8,7 @@ import dagster as dg
 import pyarrow.parquet as pq
 
 from rag_assets.canonical.files import read_corpus
+from rag_assets.components.automation import WITH_ITS_ASSET
 from rag_assets.components.suite import (
     CANONICAL,
     StoreResource,
@@ -20,6 +21,8 @@ from rag_assets.components.suite import (
 from rag_assets.embeddings.files import read_embeddings
 from rag_assets.errors import StoreError
 from rag_assets.evaluation import RESULTS_FILE, check_scoped_results
+from rag_assets.history.blocked import log_blocked
+from rag_assets.history.evaluations import history_folder
 from rag_assets.indexes.builds import read_index_build
 from rag_assets.measures import MAX_GRADE, MIN_GRADE
 from rag_assets.quality.execution import check_execution
@@ -36,6 +39,7 @@ RESULT_VALIDATION = "result_validation"
 GROUND_TRUTH = "ground_truth_agrees"
 INDEX_TRAINING = "index_training"
 MECHANICAL_GATES = "mechanical_gates"
+CHANGES = ("content_changes", "access_changes", "contract_changes")
 
 _DESCRIPTIONS = {
     CONTRACT_VALIDATION: "Great Expectations suite: every rule of the contract holds. On failure: "
@@ -51,6 +55,15 @@ _DESCRIPTIONS = {
     "source was made with.",
     INDEX_TRAINING: "Great Expectations suite: the index had enough vectors to train on. It warns "
     "and never blocks: ann_recall_by_space says how good the index is.",
+    "content_changes": "Great Expectations suite: the source holds what it held in the evaluation "
+    "before. It warns and never blocks. When it warns: look whether the items and cases named were "
+    "meant to change; the table content_changes lists them all.",
+    "access_changes": "Great Expectations suite: every item may be read by the groups that could "
+    "read it in the evaluation before. It warns and never blocks. When it warns: confirm with the "
+    "owner of the items named.",
+    "contract_changes": "Great Expectations suite: every space has the contract that it had in the "
+    "evaluation before. It warns and never blocks. When it warns: calibrate thresholds again and "
+    "decide anew; what was decided under the old contract has expired.",
     MECHANICAL_GATES: "Great Expectations suite: in every audited pair both spaces hold the same "
     "items, and each agrees with the canonical items. On failure: read only_old, only_new and "
     "canonical_mismatches in the audit, bring the sources into line and materialize again. The "
@@ -68,8 +81,9 @@ def check_spec(suite: Suite, asset: AssetPath, check_name: str) -> dg.AssetCheck
     return dg.AssetCheckSpec(
         check_name,
         asset=suite.key(*asset),
-        blocking=check_name != INDEX_TRAINING,
+        blocking=check_name not in (INDEX_TRAINING, *CHANGES),
         description=_DESCRIPTIONS[check_name],
+        automation_condition=WITH_ITS_ASSET,
     )
 
 
@@ -114,8 +128,12 @@ def guarded(store: Store, asset: AssetPath, check_name: str) -> Artifact:
 
 
 def built_on(artifact: Artifact, upstream: Artifact) -> None:
-    """StoreError unless `artifact` was built from this very version of `upstream`."""
-    if artifact.inputs.get(upstream.name) != upstream.version:
+    """StoreError unless `artifact` was built from what `upstream` holds.
+
+    By content, not by version: where judgements change, embeddings are stored anew with the same
+    vectors, and the indexes over them stay valid.
+    """
+    if artifact.inputs.get(upstream.name) != upstream.content:
         raise StoreError(
             f"{artifact.name} was built from another version of {upstream.name}; "
             f"materialize {artifact.name} again"
@@ -143,6 +161,14 @@ def chain_checks(suite: Suite) -> list[dg.AssetChecksDefinition]:
     return checks
 
 
+def note_blocked(
+    store: StoreResource, suite: Suite, run_id: str, asset: str, report: CheckReport
+) -> None:
+    """Keep in the history that a check stopped this run: it will have no evaluation."""
+    folder = history_folder(store.warehouse, suite.name)
+    log_blocked(folder, run_id, f"{suite.name}/{asset}", report)
+
+
 Validation = Callable[[Suite, Store, Artifact], CheckReport]
 
 
@@ -167,6 +193,8 @@ def _check(
             else:
                 report = validate(suite, artifacts, artifact)
             artifacts.write_check(artifact, report)
+            if report.blocks:
+                note_blocked(store, suite, context.run.run_id, artifact.name, report)
             yield check_result(suite, asset, report)
 
     return evaluate

@@ -14,6 +14,7 @@ from rag_assets.components.approximate import (
     approximate_index_asset,
     approximate_results_asset,
 )
+from rag_assets.components.automation import automated, automation_sensor
 from rag_assets.components.chain import (
     canonical_items_asset,
     embeddings_asset,
@@ -24,11 +25,13 @@ from rag_assets.components.checks import chain_checks
 from rag_assets.components.external_runs import external_run_asset
 from rag_assets.components.fields import (
     Audit,
+    Automation,
     DailySchedule,
     ExternalRun,
     Index,
     PromotionFields,
     RegressionFields,
+    SourceWatch,
     Space,
     SweepFields,
     declared_gates,
@@ -38,6 +41,7 @@ from rag_assets.components.fields import (
     space_plans,
 )
 from rag_assets.components.laboratory import index_benchmark_asset, sweep_asset
+from rag_assets.components.source_sensor import source_sensor
 from rag_assets.components.sources import CollectionSource, FixtureSource, SyntheticSource
 from rag_assets.components.suite import (
     SUITE_TAG,
@@ -86,7 +90,12 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
     )
     regression: RegressionFields = Field(default_factory=RegressionFields)
     schedule: DailySchedule = Field(default_factory=DailySchedule)
+    watch: SourceWatch = Field(default_factory=SourceWatch)
+    automation: Automation = Field(default_factory=Automation)
     kept_releases: int = Field(default=10, ge=1, description="How many releases are kept.")
+    kept_evaluations: int = Field(
+        default=1000, ge=2, description="How many evaluations the history keeps."
+    )
     notice: str = Field(
         default="", description="What a reader must know before reading any number of this suite."
     )
@@ -139,6 +148,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             thresholds=Thresholds(**self.promotion.model_dump()),
             benchmark_budget_s=self.benchmark_budget_s,
             sweep_budget_s=self.sweep_budget_s,
+            kept_evaluations=self.kept_evaluations,
         )
         regression = declared_regression(
             self.regression.level,
@@ -169,6 +179,7 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
         assets += [sweep_asset(suite, sweep) for sweep in suite.sweeps]
         assets += [external_run_asset(suite, run) for run in suite.runs]
         assets.append(tables_asset(suite, models))
+        assets = [automated(definition) for definition in assets]
         job = dg.define_asset_job(
             name=suite.job_name,
             selection=dg.AssetSelection.assets(*assets),
@@ -187,8 +198,24 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             description=f"Re-evaluates the suite {suite.name}. Set cron, time zone and default "
             "state in the suite's defs.yaml.",
         )
+        sensors: list[dg.SensorDefinition] = [
+            automation_sensor(suite, assets, enabled=self.automation.enabled)
+        ]
+        if suite.source.path is not None:
+            sensors.append(
+                source_sensor(
+                    suite,
+                    enabled=self.watch.enabled,
+                    every_seconds=self.watch.every_seconds,
+                    automation_enabled=self.automation.enabled,
+                )
+            )
         return dg.Definitions(
-            assets=assets, asset_checks=chain_checks(suite), jobs=[job], schedules=[schedule]
+            assets=assets,
+            asset_checks=chain_checks(suite),
+            jobs=[job],
+            schedules=[schedule],
+            sensors=sensors,
         )
 
 

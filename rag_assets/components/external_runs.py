@@ -64,6 +64,7 @@ def external_run_asset(suite: Suite, declared: DeclaredRun) -> dg.AssetsDefiniti
                 path,
                 digest(code, canonical.version, embeddings.version, content),
                 lambda folder: write_results(found, folder),
+                content=content,
                 inputs=inputs,
             )
             return materialized(

@@ -182,6 +182,19 @@ class DailySchedule(dg.Model, dg.Resolvable):
     enabled: bool = Field(default=False, description="Whether the schedule starts switched on.")
 
 
+class SourceWatch(dg.Model, dg.Resolvable):
+    """A sensor that asks for a run once when the content of the source has changed."""
+
+    enabled: bool = Field(default=False, description="Whether the sensor starts switched on.")
+    every_seconds: int = Field(default=60, ge=1, description="How often it looks, at most.")
+
+
+class Automation(dg.Model, dg.Resolvable):
+    """Materializes what depends on content or code that has changed, and nothing else."""
+
+    enabled: bool = Field(default=False, description="Whether it starts switched on.")
+
+
 def space_plans(
     spaces: Sequence[Space], *, source_holds: Literal["contracts", "vectors", "texts"]
 ) -> tuple[SpacePlan, ...]:

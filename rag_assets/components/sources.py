@@ -34,7 +34,13 @@ class FixtureSource(dg.Model, dg.Resolvable):
     )
 
     def source(self) -> Source:
-        return Source(shown=self.path, kind="json", read=self._read)
+        return Source(
+            shown=self.path,
+            kind="json",
+            read=self._read,
+            path=self.path,
+            corpus=lambda contracts: self._read(contracts).corpus,
+        )
 
     def _read(self, contracts: Sequence[SpaceContract]) -> SourceRead:
         try:
@@ -118,4 +124,6 @@ class CollectionSource(dg.Model, dg.Resolvable):
             judged=False,
             holds="vectors" if self.format in ("ann_hdf5", "vecs") else "texts",
             collection=collected,
+            path=self.path,
+            corpus=lambda contracts: corpus_of(collected(), contracts),
         )

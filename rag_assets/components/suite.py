@@ -38,7 +38,9 @@ class Source:
     """Where a suite's corpus comes from. `shown` names it to people; `judged`: every case must
     have a judgement; `holds`: what comes with it, contracts with vectors, vectors of one space, or
     only texts; `read` is given the contracts that the YAML states; `data_checks`: reading also
-    reports on the collection itself, which `collection` reads once more."""
+    reports on the collection itself, which `collection` reads once more. `path`: the file or folder
+    it is read from, relative to the project, if there is one; `corpus` then reads without data
+    checks."""
 
     shown: str
     kind: str
@@ -47,6 +49,8 @@ class Source:
     judged: bool = True
     holds: Literal["contracts", "vectors", "texts"] = "contracts"
     collection: Callable[[], Collection] | None = None
+    path: str | None = None
+    corpus: Callable[[Sequence[SpaceContract]], Corpus] | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,7 @@ class Suite:
     regression: Regression = field(default_factory=Regression)
     benchmark_budget_s: float = 60.0
     sweep_budget_s: float = 600.0
+    kept_evaluations: int = 1000
 
     @property
     def job_name(self) -> str:
@@ -112,6 +117,11 @@ class Suite:
         """Index names of everything that has results in a space: exact, approximate, external."""
         indexes = [index.name for index in self.indexes_of(space_id)]
         return (EXACT, *indexes, *(run.name for run in self.runs if run.space_id == space_id))
+
+    @property
+    def contracts(self) -> list[SpaceContract]:
+        """The contracts that the YAML states."""
+        return [plan.contract for plan in self.spaces if plan.contract is not None]
 
     def key(self, *path: str) -> dg.AssetKey:
         return dg.AssetKey([self.name, *path])
@@ -144,7 +154,7 @@ def sweep_path(declared: DeclaredSweep) -> AssetPath:
 
 
 # The UI lists groups by name; the number keeps them in the order in which data flows.
-_STAGES = {"corpus": 1, "measures": 3, "audits": 4}
+_STAGES = {"corpus": 1, "measures": 3, "audits": 4, "history": 5}
 _SPACE_STAGE = 2
 
 

@@ -3,13 +3,13 @@
 # Dagster reads annotations at run time, so they are not postponed here.
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
 import duckdb
 import pyarrow as pa
 
+from rag_assets import clock
 from rag_assets.canonical.contracts import SpaceContract, canonical_json
 from rag_assets.canonical.corpus import Corpus, digest
 from rag_assets.canonical.files import read_corpus
@@ -23,6 +23,13 @@ from rag_assets.components.checks import (
     guarded,
 )
 from rag_assets.components.markdown import column_meanings, markdown_header
+from rag_assets.components.recording import (
+    CONTENT_CHANGES,
+    CONTRACT_CHANGES,
+    Recording,
+    identity,
+    suite_history,
+)
 from rag_assets.components.shown_tables import plotted_numbers, shown_table
 from rag_assets.components.suite import (
     CANONICAL,
@@ -67,10 +74,17 @@ from rag_assets.warehouse.models import Model
 from rag_assets.warehouse.release import Release, publish, reading
 
 AUDIT: AssetPath = ("migration_audit",)
-# The tables that have a check, which the tables' own step evaluates.
-CHECKED: dict[AssetPath, str] = {AUDIT: MECHANICAL_GATES, (REGRESSION_GATES,): REGRESSION_GATES}
 # Grouped with the audits: what people decide on, after what is measured.
 DECISIVE = ("check_results", "default_index", "index_promotion", "manifest", "regression_gates")
+HISTORIC = ("evaluations", "heartbeats", "evaluation_comparison", "case_digests")
+# The tables that have a check, which the tables' own step evaluates.
+TABLE_CHECKS = (
+    (AUDIT, MECHANICAL_GATES),
+    ((REGRESSION_GATES,), REGRESSION_GATES),
+    (CONTENT_CHANGES, "content_changes"),
+    (CONTENT_CHANGES, "access_changes"),
+    (CONTRACT_CHANGES, "contract_changes"),
+)
 
 
 def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
@@ -114,7 +128,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
 
     @dg.multi_asset(
         specs=specs,
-        check_specs=[check_spec(suite, *checked) for checked in CHECKED.items()],
+        check_specs=[check_spec(suite, asset, name) for asset, name in TABLE_CHECKS],
         name=f"{asset_group(suite.name)}__tables",
     )
     def tables(
@@ -123,22 +137,31 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run.run_id)
             baseline = read_baseline(suite.folder, suite.name)
-            base = _base(suite, artifacts, context.run.run_id) | baseline_tables(baseline)
-            reports: dict[str, CheckReport] = {}
+            base, checked = _base(suite, artifacts, context.run.run_id)
+            identified = identity(suite, checked, models, baseline)
+            history = suite_history(store.warehouse, suite)
+            reports: list[tuple[str, CheckReport]] = []
 
             def build_into(connection: duckdb.DuckDBPyConnection) -> None:
-                found = build_checked(
-                    connection,
-                    base,
-                    models,
-                    audit_name=f"{suite.name}/{AUDIT[0]}",
-                    pairs=len(suite.pairs),
-                    judge=lambda built: _judged(suite, built, baseline),
+                recording = Recording.begin(history, identified, base, context.run.run_id)
+                reports.extend(
+                    build_checked(
+                        connection,
+                        recording.with_history(base) | baseline_tables(baseline),
+                        models,
+                        suite=suite.name,
+                        pairs=len(suite.pairs),
+                        judge=lambda built: _judged(suite, built, baseline, recording),
+                    )
                 )
-                reports.update((report.check_name, report) for report in found)
+                recording.keep(connection, suite.kept_evaluations)
 
             release = publish(
-                build_into, warehouse=store.warehouse, suite=suite.name, keep=suite.kept_releases
+                build_into,
+                warehouse=store.warehouse,
+                suite=suite.name,
+                keep=suite.kept_releases,
+                content=identified.fingerprint,
             )
             context.log.info(f"published {shown_path(release.path)}")
             with reading(release.path) as connection:
@@ -152,9 +175,9 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                         release,
                         store.warehouse,
                         [
-                            check_result(suite, asset, reports[check_name])
-                            for asset, check_name in CHECKED.items()
-                            if asset == (model.name,)
+                            check_result(suite, (model.name,), report)
+                            for table, report in reports
+                            if table == model.name
                         ],
                     )
                     for model in shown
@@ -168,11 +191,10 @@ def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
     upstream = [suite.key(name) for name in model.depends_on]
     for base_table in model.reads:
         upstream += upstream_assets(suite, base_table)
-    audit = model.name.startswith("migration") or model.name in DECISIVE
     return dg.AssetSpec(
         suite.key(model.name),
         deps=sorted(set(upstream)),
-        group_name=asset_group(suite.name, "audits" if audit else "measures"),
+        group_name=asset_group(suite.name, _stage(model.name)),
         description=f"{markdown_header(model.description)}\n\n"
         f"Defined in `{models_folder().name}/{model.name}.sql`.",
         kinds={"duckdb", "sql"},
@@ -182,11 +204,20 @@ def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
     )
 
 
+def _stage(table: str) -> str:
+    if table in HISTORIC or table.endswith(("_history", "_changes")):
+        return "history"
+    return "audits" if table.startswith("migration") or table in DECISIVE else "measures"
+
+
 def _judged(
-    suite: Suite, connection: duckdb.DuckDBPyConnection, baseline: Baseline | None
+    suite: Suite,
+    connection: duckdb.DuckDBPyConnection,
+    baseline: Baseline | None,
+    recording: Recording,
 ) -> Judged:
-    """The promotion gate of every approximate index, every comparison with its statistics, and the
-    regression gates."""
+    """The promotion gate of every approximate index, every comparison with its statistics, the
+    regression gates, and what has changed."""
     from rag_assets.quality.regression import check_regression_gates
 
     [[data]] = connection.sql(
@@ -201,7 +232,10 @@ def _judged(
             "comparisons": compare_tables(connection),
             "regression_gates": gates,
         },
-        [(f"{suite.name}/{REGRESSION_GATES}", check_regression_gates(gates))],
+        [
+            (REGRESSION_GATES, check_regression_gates(gates)),
+            *recording.changes(connection),
+        ],
     )
 
 
@@ -267,8 +301,8 @@ def _measured(
     }
 
 
-def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
-    """The base tables, from versions that passed their checks and belong together."""
+def _base(suite: Suite, store: Store, run_id: str) -> tuple[dict[str, BaseTable], list[Artifact]]:
+    """The base tables, and the versions they are made of: checked, and belonging together."""
     canonical = guarded(store, CANONICAL, CONTRACT_VALIDATION)
     corpus = read_corpus(canonical.folder)
     space_items = []
@@ -301,7 +335,7 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
             built_on(stored, embeddings)
             builds.append(_index_build(space_id, index, stored))
             checked.append(stored)
-    return base_tables(
+    base = base_tables(
         corpus,
         spaces=spaces,
         space_items=space_items,
@@ -315,6 +349,7 @@ def _base(suite: Suite, store: Store, run_id: str) -> dict[str, BaseTable]:
         reports=_reports(suite, store, checked),
         manifest=_manifest(suite, corpus, checked, run_id),
     )
+    return base, checked
 
 
 def _reports(
@@ -332,7 +367,7 @@ def _manifest(
         "suite": suite.name,
         "source": suite.source.shown,
         "notice": suite.notice,
-        "evaluated_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "evaluated_at": clock.utc_now().isoformat(timespec="seconds"),
         "dagster_run_id": run_id,
         "k": ", ".join(map(str, suite.ks)),
         "audits": ", ".join(f"{pair.old}:{pair.new}" for pair in suite.pairs),

@@ -8,7 +8,6 @@ proof against forgery, it shows that something was done beside `set_default_inde
 
 from __future__ import annotations
 
-import datetime
 import fcntl
 import json
 import os
@@ -19,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_assets import clock
 from rag_assets.canonical.contracts import canonical_json
 from rag_assets.canonical.corpus import digest
 from rag_assets.errors import InputError, Problem, UsageError
@@ -91,7 +91,7 @@ def set_default_index(
             space_id=space_id,
             index_name=index_name,
             by=by.strip(),
-            when=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            when=clock.utc_now().isoformat(timespec="seconds"),
             why=why.strip(),
             evidence=evidence_digest,
             previous=decisions[-1].digest if decisions else None,

@@ -13,10 +13,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rag_assets import clock
 from rag_assets.quality.report import (
     SAMPLE_SIZE,
     CheckReport,
@@ -154,7 +154,7 @@ def validate(
         severity="warn"
         if crashed + failed and not any(outcome.blocks for outcome in outcomes)
         else "error",
-        evaluated_at=datetime.now(UTC),
+        evaluated_at=clock.utc_now(),
         rows=rows,
         outcomes=tuple(outcomes),
         numbers={

@@ -65,6 +65,60 @@ VALUE_NUMBERS = (
     "mean_best_p95_ms",
 )
 
+SNAPSHOT_ITEMS = ("item_id", "role", "acl", "source_revision", "content_sha256")
+SNAPSHOT_SPACE = ("provider", "model", "revision", "contract_signature")
+HISTORY_METRICS = pa.schema(
+    [
+        ("evaluation_id", pa.string()),
+        ("space_id", pa.string()),
+        ("index_name", pa.string()),
+        ("subgroup", pa.string()),  # NULL: all queries
+        ("k", pa.int32()),
+        ("query_count", pa.int64()),
+        ("defined_count", pa.int64()),
+        ("mean_recall_at_k", pa.float64()),
+        ("mean_precision_at_k", pa.float64()),
+        ("mrr", pa.float64()),
+        ("mean_ndcg_at_k", pa.float64()),
+    ]
+)
+HISTORY_AUDITS = pa.schema(
+    [
+        ("evaluation_id", pa.string()),
+        ("old_space_id", pa.string()),
+        ("new_space_id", pa.string()),
+        ("index_name", pa.string()),
+        ("k", pa.int32()),
+        ("status", pa.string()),
+        ("status_reason", pa.string()),
+        ("vectors_directly_comparable", pa.bool_()),
+        ("inventory_match", pa.bool_()),
+        ("canonical_match", pa.bool_()),
+        ("only_old_count", pa.int64()),
+        ("only_new_count", pa.int64()),
+        ("canonical_mismatch_count", pa.int64()),
+        ("mechanical_gates_pass", pa.bool_()),
+        ("defined_count", pa.int64()),
+        ("delta_mean_recall_at_k", pa.float64()),
+        ("delta_mrr", pa.float64()),
+        ("delta_mean_ndcg_at_k", pa.float64()),
+        ("mean_top_k_jaccard", pa.float64()),
+        ("quality_decision_required", pa.bool_()),
+    ]
+)
+HISTORY_CHECKS = pa.schema(
+    [
+        ("evaluation_id", pa.string()),
+        ("dagster_run_id", pa.string()),
+        ("asset", pa.string()),
+        ("check_name", pa.string()),
+        ("passed", pa.bool_()),
+        ("severity", pa.string()),
+        ("evaluated_at", pa.timestamp("us")),  # UTC
+        ("details", pa.string()),  # JSON
+    ]
+)
+
 _space_item_fields = [field for field in SPACE_ITEMS if field.name != "item_id"]
 
 # The inputs of the SQL models. They stay in the release, so that a reader can run any model file
@@ -251,6 +305,36 @@ BASE: Mapping[str, pa.Schema] = {
         ]
     ),
     "manifest": pa.schema([("key", pa.string()), ("value", pa.string())]),
+    # This evaluation and the earlier ones that are kept; see rag_assets.history.
+    "evaluations": pa.schema(
+        [
+            ("evaluation_id", pa.string()),
+            ("evaluated_at", pa.timestamp("us")),  # UTC
+            ("dagster_run_id", pa.string()),
+            ("data_version", pa.string()),
+            ("code_version", pa.string()),
+            ("contract_signatures", pa.string()),  # JSON, as is the next
+            ("manifest", pa.string()),
+            ("is_latest", pa.bool_()),
+            ("is_previous", pa.bool_()),
+        ]
+    ),
+    "heartbeats": pa.schema(
+        [
+            ("evaluation_id", pa.string()),
+            ("seen_at", pa.timestamp("us")),  # UTC
+            ("dagster_run_id", pa.string()),
+        ]
+    ),
+    # Rows of earlier evaluations, as they were published then.
+    "history_metrics": HISTORY_METRICS,
+    "history_audits": HISTORY_AUDITS,
+    # The same; without an evaluation where a check stopped the run before it.
+    "history_checks": HISTORY_CHECKS,
+    # What the evaluation before this one looked at.
+    "previous_items": pa.schema([ITEMS.field(name) for name in SNAPSHOT_ITEMS]),
+    "previous_cases": pa.schema([("case_id", pa.string()), ("case_digest", pa.string())]),
+    "previous_spaces": pa.schema([(name, pa.string()) for name in ("space_id", *SNAPSHOT_SPACE)]),
 }
 NULLABLE = frozenset(
     {
@@ -275,5 +359,8 @@ NULLABLE = frozenset(
         *(("default_indexes", name) for name in ("decided_by", "decided_at", "why", "evidence")),
         ("checks", "details"),
         ("manifest", "value"),
+        *(("history_metrics", name) for name in HISTORY_METRICS.names),
+        *(("history_audits", name) for name in HISTORY_AUDITS.names),
+        *(("history_checks", name) for name in HISTORY_CHECKS.names),
     }
 )

@@ -19,12 +19,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
+from rag_assets import clock
 from rag_assets.errors import StoreError, UsageError
 from rag_assets.warehouse.build import in_one_line
 from rag_assets.whole_files import flush
@@ -45,8 +45,18 @@ class Release:
     size_bytes: int
 
 
-def publish(build_into: BuildInto, *, warehouse: Path, suite: str, keep: int = 10) -> Release:
+def publish(
+    build_into: BuildInto,
+    *,
+    warehouse: Path,
+    suite: str,
+    keep: int = 10,
+    content: str | None = None,
+) -> Release:
     """Build a database, make it the suite's current release, and keep the last `keep` releases.
+
+    `content`: a hexadecimal digest of what the release shows. A release takes the place of the one
+    before it where theirs are equal, so that unchanged content does not push others out.
 
     Publishers of one suite wait for each other. If `build_into` raises, or the process dies, the
     current release stays; what a dead publisher left behind is removed by the next one.
@@ -58,8 +68,9 @@ def publish(build_into: BuildInto, *, warehouse: Path, suite: str, keep: int = 1
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder / ".lock"):
         _remove_drafts(folder, link)
-        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        release_id = f"{moment}-{secrets.token_hex(4)}"
+        moment = clock.utc_now().strftime("%Y%m%dT%H%M%S.%fZ")
+        label = secrets.token_hex(4) if content is None else content[:12]
+        release_id = f"{moment}-{label}"
         path = folder / f"{release_id}.duckdb"
         with _built(folder / f"{_DRAFT}{release_id}.duckdb", build_into) as draft:
             draft.chmod(0o444)
@@ -207,10 +218,13 @@ def _remove_drafts(folder: Path, link: Path) -> None:
 
 
 def _prune(folder: Path, link: Path, keep: int) -> None:
-    """Delete the oldest releases, and write-ahead logs whose database is gone."""
+    """Delete the oldest releases, the last but one if the last shows the same, and write-ahead
+    logs whose database is gone."""
     releases = sorted(folder.glob("[!.]*.duckdb"))
     current = link.resolve()
-    for release in releases[:-keep]:
+    labels = [release.stem.partition("-")[2] for release in releases]
+    same = releases[-2:-1] if labels[-2:-1] == labels[-1:] else []
+    for release in (*releases[:-keep], *same):
         if release.resolve() != current:
             _remove(release)
     for log in folder.glob("[!.]*.duckdb.wal"):

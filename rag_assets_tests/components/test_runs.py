@@ -14,7 +14,7 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 
-from rag_assets.run import PID_TAG
+from rag_assets.components.ended_runs import PID_TAG
 from rag_assets.store import Store
 from rag_assets_tests.conftest import Workshop, item_in
 

@@ -117,6 +117,26 @@ TABLES = {
     "stopped_at claim stop_rule plan plan_digest registered_at",
     "threshold_curve": "space_id threshold true_answers false_answers true_refusals "
     "false_refusals precision recall expected_cost chosen",
+    "audit_history": "evaluated_at evaluation_id old_space_id new_space_id index_name k status "
+    "status_reason vectors_directly_comparable inventory_match canonical_match "
+    "only_old_count only_new_count canonical_mismatch_count mechanical_gates_pass "
+    "defined_count delta_mean_recall_at_k delta_mrr delta_mean_ndcg_at_k "
+    "mean_top_k_jaccard quality_decision_required",
+    "case_digests": "case_id case_digest",
+    "check_history": "evaluation_id dagster_run_id asset check_name passed "
+    "severity evaluated_at details",
+    "content_changes": "kind id change old_value new_value",
+    "contract_changes": "space_id change old_model new_model old_revision "
+    "new_revision old_signature "
+    "new_signature",
+    "evaluation_comparison": "space_id index_name subgroup measure k latest_value "
+    "previous_value difference",
+    "evaluations": "evaluation_id evaluated_at dagster_run_id data_version code_version "
+    "contract_signatures manifest is_latest is_previous heartbeat_count last_seen_at",
+    "heartbeats": "evaluation_id seen_at dagster_run_id",
+    "metric_history": "evaluation_id evaluated_at space_id index_name subgroup k "
+    "query_count defined_count "
+    "mean_recall_at_k mean_precision_at_k mrr mean_ndcg_at_k",
 }
 
 
