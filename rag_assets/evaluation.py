@@ -199,6 +199,7 @@ MEASURED = (
     "promotion",
     "default_indexes",
     "comparisons",
+    "metric_intervals",
     "thresholds",
     "threshold_curve",
 )

@@ -54,7 +54,7 @@ from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows, read_tab
 from rag_assets.project import models_folder, project_root, shown_path, source_version
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
-from rag_assets.statistics.evidence import compare_tables
+from rag_assets.statistics.evidence import compare_tables, interval_tables
 from rag_assets.store import Artifact, AssetPath, Store
 from rag_assets.thresholds.choice import threshold_tables
 from rag_assets.warehouse.build import BaseTable, TableSummary, summarize, table_digest
@@ -172,7 +172,7 @@ def _spec(suite: Suite, model: Model, code: str) -> dg.AssetSpec:
 
 
 def _judged(suite: Suite, connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
-    """The promotion gate of every approximate index, and every comparison with its statistics."""
+    """The promotion gate of every approximate index, and the statistics of measures and changes."""
     [[data]] = connection.sql(
         "SELECT value FROM base.manifest WHERE key = 'version canonical_items'"
     ).fetchall()
@@ -181,6 +181,7 @@ def _judged(suite: Suite, connection: duckdb.DuckDBPyConnection) -> dict[str, pa
     return {
         "promotion": promotion_rows(promotions, space_nos),
         "comparisons": compare_tables(connection),
+        "metric_intervals": interval_tables(connection),
     }
 
 

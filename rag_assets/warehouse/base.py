@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from rag_assets.canonical.corpus import CASES, ITEMS, QRELS, RESULTS, SPACE_ITEMS
 from rag_assets.statistics.comparisons import COMPARISONS
+from rag_assets.statistics.means import INTERVALS
 from rag_assets.thresholds.calibration import CURVE
 from rag_assets.thresholds.rows import THRESHOLDS
 
@@ -220,6 +221,7 @@ BASE: Mapping[str, pa.Schema] = {
     ),
     # Migrations and indexes compared: see rag_assets.statistics.
     "comparisons": COMPARISONS,
+    "metric_intervals": INTERVALS,
     # No-answer thresholds; `refusal` says why one must not be used, NULL where it may.
     "thresholds": pa.schema([*THRESHOLDS, ("refusal", pa.string())]),
     "threshold_curve": CURVE,
@@ -251,6 +253,7 @@ NULLABLE = frozenset(
         ("spaces", "status_reason"),
         *(("spaces", name) for name in (*CONTRACT_TEXTS, "max_input_tokens")),
         *(("comparisons", name) for name in COMPARISONS.names),
+        *(("metric_intervals", name) for name in INTERVALS.names),
         *(("thresholds", name) for name in (*THRESHOLDS.names, "refusal")),
         *(("threshold_curve", name) for name in CURVE.names),
         ("space_items", "l2_norm"),
