@@ -9,6 +9,7 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 import pyarrow as pa
+from markupsafe import Markup
 
 from rag_assets.canonical.contracts import SpaceContract, canonical_json
 from rag_assets.canonical.corpus import Corpus, digest
@@ -23,6 +24,12 @@ from rag_assets.components.checks import (
     guarded,
 )
 from rag_assets.components.markdown import column_meanings, markdown_header
+from rag_assets.components.report import (
+    report_link,
+    report_spec,
+    shown_pictures,
+    written_report,
+)
 from rag_assets.components.shown_tables import plotted_numbers, shown_table
 from rag_assets.components.suite import (
     CANONICAL,
@@ -54,6 +61,7 @@ from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows, read_tab
 from rag_assets.project import models_folder, project_root, shown_path, source_version
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
+from rag_assets.report.by_table import pictures_by_table
 from rag_assets.statistics.evidence import compare_tables, interval_tables
 from rag_assets.store import Artifact, AssetPath, Store
 from rag_assets.thresholds.choice import threshold_tables
@@ -99,13 +107,18 @@ def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
 
 
 def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
-    """One asset per SQL model; the table canonical_items belongs to the asset of that name."""
+    """One asset per SQL model, and the report on them.
+
+    The table canonical_items belongs to the asset of that name.
+    """
     code = source_version("evaluation.py", "warehouse", "quality")
     shown = [model for model in models if (model.name,) != CANONICAL]
     specs = [_spec(suite, model, code) for model in shown]
+    report = report_spec(suite, [spec.key for spec in specs])
 
+    # The report belongs to the step that publishes: a failed gate would stop a step of its own.
     @dg.multi_asset(
-        specs=specs,
+        specs=[*specs, report],
         check_specs=[check_spec(suite, AUDIT, MECHANICAL_GATES)],
         name=f"{asset_group(suite.name)}__tables",
     )
@@ -136,6 +149,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
             context.log.info(f"published {shown_path(release.path)}")
             with reading(release.path) as connection:
                 built = summarize(connection)
+                pictures = pictures_by_table(connection)
                 results = [
                     _materialized(
                         suite,
@@ -144,11 +158,14 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                         connection,
                         release,
                         store.warehouse,
+                        pictures.get(model.name, {}),
                         [check_result(suite, AUDIT, gates[0])] if (model.name,) == AUDIT else [],
                     )
                     for model in shown
                 ]
         yield from results
+        with failures_in_plain_words():
+            yield written_report(suite, store.warehouse, pictures)
 
     return tables
 
@@ -332,6 +349,7 @@ def _materialized(
     connection: duckdb.DuckDBPyConnection,
     release: Release,
     warehouse: Path,
+    pictures: Mapping[str, Markup],
     check_results: Sequence[dg.AssetCheckResult],
 ) -> dg.MaterializeResult[None]:
     meanings = column_meanings(model.description)
@@ -343,12 +361,14 @@ def _materialized(
         "dagster/column_schema": dg.TableSchema(columns=columns),
         "dagster/table_name": f"{suite.name}.main.{model.name}",
         **shown_table(connection, model.name, table.row_count),
+        **shown_pictures(pictures),
     }
     if suite.notice:
         metadata["notice"] = suite.notice
     metadata |= {
         "query": f"SELECT * FROM {model.name}",
         "database": dg.MetadataValue.path(f"{shown_path(warehouse)}/{suite.name}.duckdb"),
+        **report_link(suite, warehouse),
         "release": release.release_id,
         **plotted_numbers(connection, model.name),
     }

@@ -112,13 +112,12 @@ def data_uri(picture: Markup) -> str:
     theme = css[: css.index("* {")]
     size = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', picture)
     assert size is not None
-    alone = picture.replace(
+    # A str, since Markup would escape what is put in.
+    alone = str(picture).replace(
         "<svg ",
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[1]}pt" height="{size[2]}pt" ',
         1,
-    ).replace(
-        ">",
-        f'><style>{theme}</style><rect width="100%" height="100%" style="fill: var(--paper)"/>',
-        1,
     )
+    paper = '<rect width="100%" height="100%" style="fill: var(--paper)"/>'
+    alone = alone.replace(">", f"><style>{theme}</style>{paper}", 1)
     return f"data:image/svg+xml;base64,{base64.b64encode(alone.encode()).decode('ascii')}"

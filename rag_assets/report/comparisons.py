@@ -56,6 +56,10 @@ class Comparison:
     picture: Markup
 
     @property
+    def title(self) -> str:
+        return f"{self.before} → {self.after} {'on' if self.of_index else 'with'} {self.where}"
+
+    @property
     def ndcg_rows(self) -> list[Row]:
         """nDCG at the largest k: over all queries, then by subgroup."""
         return [row for row in self.rows if _main(row, self.k)]
@@ -99,8 +103,7 @@ class Comparison:
     @property
     def table(self) -> Table:
         return Table(
-            f"Every difference of {self.before} → {self.after} "
-            f"{'on' if self.of_index else 'with'} {self.where}",
+            f"Every difference of {self.title}",
             (
                 Column("queries", "group"),
                 Column("measure", "notation"),

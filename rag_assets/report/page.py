@@ -15,7 +15,6 @@ import duckdb
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from rag_assets.errors import UsageError
 from rag_assets.report import (
     approximate,
     changes,
@@ -29,8 +28,6 @@ from rag_assets.report import (
 )
 from rag_assets.report.reading import Row
 from rag_assets.statistics.sentences import MIN_QUERIES
-from rag_assets.warehouse.release import reading
-from rag_assets.whole_files import replace_text
 
 # What a report begins with, so that no other file is ever replaced by one.
 FIRST_LINE = "<!doctype html><!-- rag-assets report -->\n"
@@ -51,16 +48,10 @@ class Section:
     title: str
 
 
-def report_on(release: Path, suite: str, *, redact: bool = False) -> Report:
-    """The report of a release file. With `redact` it holds no text of any item."""
-    with reading(release) as con:
-        return report_of(con, suite, release.stem, redact=redact)
-
-
 def report_of(
     con: duckdb.DuckDBPyConnection, suite: str, release_id: str, *, redact: bool
 ) -> Report:
-    """The report of an open release."""
+    """The report of an open release. With `redact` it holds no text of any item."""
     k = relevance.largest_k(con)
     migrations = comparisons.migrations(con, k)
     pairs = [
@@ -203,30 +194,3 @@ def _shown(value: object) -> object:
     if isinstance(value, str) and not isinstance(value, Markup):
         return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), value)
     return value
-
-
-def report_file(warehouse: Path, suite: str, *, redact: bool) -> Path:
-    """Where a suite's report lies if nobody says otherwise; its folder is made."""
-    folder = warehouse / "reports"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{suite}{'.redacted' if redact else ''}.html"
-
-
-def check_replaceable(path: Path) -> None:
-    """UsageError if a report cannot be written to `path`, or would replace something else."""
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: the folder {path.parent} does not exist; create it first")
-    if not path.exists():
-        return
-    begins = FIRST_LINE.encode()
-    with path.open("rb") as file:
-        if file.read(len(begins)) != begins:
-            raise UsageError(f"{path}: exists and is no report; name another file or remove it")
-
-
-def write_report(path: Path, report: Report) -> None:
-    """Write the page whole or not at all, in place of an earlier report. See check_replaceable."""
-    check_replaceable(path)
-    replace_text(path, report.html)
