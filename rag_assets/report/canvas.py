@@ -9,10 +9,12 @@ from __future__ import annotations
 import base64
 import io
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import east_asian_width
 
 from markupsafe import Markup
 
@@ -33,13 +35,14 @@ _COLOURS = {
     GOOD: "--good",
     BAD: "--bad",
 }
+_WIDTH, _FONT_SIZE = 9, 9  # inches, points
 _STAND_IN = re.compile("|".join(_COLOURS))
 _TAG = re.compile(r"<[^>]*>")
 _SETTINGS: Any = {
     "svg.hashsalt": "rag-assets",
     "svg.fonttype": "none",
     "text.parse_math": False,
-    "font.size": 9,
+    "font.size": _FONT_SIZE,
     "text.color": TEXT,
     "axes.edgecolor": LINE,
     "axes.labelcolor": TEXT,
@@ -68,13 +71,21 @@ def new_figure(height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
     """A figure as wide as the page, `height` in inches, with `panels` axes side by side."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, height), layout="constrained")
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
     figure.patch.set_alpha(0)
     return figure, list(figure.subplots(1, panels, squeeze=False)[0])
 
 
 def name_lines(axes: Axes, labels: Sequence[str]) -> None:
     """One line per label, the first on top, with a grid across."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    # Matplotlib measures with its own font, which has no wide letters: they need 0.4 em more.
+    wide = max(sum(east_asian_width(letter) in "WF" for letter in label) for label in labels)
+    left = 0.4 * wide * _FONT_SIZE / (72 * _WIDTH)
+    layout = figure.get_layout_engine() if (figure := axes.get_figure()) else None
+    if wide and isinstance(layout, ConstrainedLayoutEngine):
+        layout.set(rect=(left, 0, 1 - left, 1))
     settings: dict[str, Any] = {"length": 0, "labelcolor": TEXT}
     axes.set_yticks(range(len(labels)), labels)
     axes.tick_params(axis="y", **settings)
@@ -87,7 +98,9 @@ def element(figure: Figure, name: str) -> Markup:
     """The figure as an SVG element; `name` keeps its ids apart from other pictures'."""
     file = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    figure.savefig(file, format="svg", metadata=nothing)
+    with warnings.catch_warnings():  # the reader's font has the letters that Matplotlib's lacks
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(file, format="svg", metadata=nothing)
     text = file.getvalue()
     svg = text[text.index("<svg") :]
     # The rules in <defs> would hold for the whole page; namespaces are implied in HTML.

@@ -153,7 +153,9 @@ def means(rows: Sequence[Row], measures: Sequence[str], name: str) -> Markup:
                 axes.tick_params(labelleft=False)
             if found:
                 axes.set_title(measure_label(measure, found[0]["k"]), fontsize=9, loc="left")
-            axes.margins(x=0.12)
+                low, high = axes.dataLim.intervalx
+                margin = max((high - low) * 0.12, 0.02)
+                axes.set_xlim(max(low - margin, -0.01), min(high + margin, 1.01))
             axes.locator_params(axis="x", nbins=4)
         return element(figure, name)
 

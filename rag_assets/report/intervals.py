@@ -23,7 +23,8 @@ RELEVANCE: Mapping[str, str] = {
 COLUMNS = {**RELEVANCE, "mean_ann_recall_at_k": "ann_recall_at_k"}
 NOTE = "Small numbers: 95% interval of the mean, by resampling the queries."
 FEW_NOTE = (
-    f"A mean over fewer than {MIN_QUERIES} queries has none: nothing can be concluded from it."
+    f"A mean over fewer than {MIN_QUERIES} queries stands without an interval: nothing can be "
+    "concluded from so few."
 )
 MeanInterval: TypeAlias = tuple[float, Any, Any]
 _Key: TypeAlias = tuple[str, str, str | None, str, int]

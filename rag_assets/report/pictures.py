@@ -174,11 +174,8 @@ def index_costs(rows: Sequence[Row], name: str) -> Markup:
                 latency.plot(row["p95_ms"], at, marker="o", color=colour)
             if row["index_bytes"] is not None:
                 size.plot(row["index_bytes"], at, marker="o", color=colour)
-        titles = (
-            f"ANN recall@{timed[0]}, 95% interval",
-            "ms a query: p50, p95 (dot), p99",
-            "bytes",
-        )
+        recall_title = f"ANN recall@{timed[0]}, 95% interval"
+        titles = (recall_title, "ms a query: p50, p95 (dot), p99", "size")
         for axes, title in zip((recall, latency, size), titles, strict=True):
             name_lines(axes, [row["label"] if axes is recall else "" for row in rows])
             axes.set_title(title, fontsize=9, loc="left")
@@ -191,10 +188,12 @@ def index_costs(rows: Sequence[Row], name: str) -> Markup:
 def _scale(axes: Axes, show: Callable[[float], str]) -> None:
     """From 0, or logarithmic where the largest is many times the smallest."""
     low, high = axes.dataLim.intervalx
+    if low > high:  # nothing is drawn
+        return
     if low > 0 and high >= _LOGARITHMIC * low:
         axes.set_xscale("log")
         axes.minorticks_off()
-        axes.set_title(f"{axes.get_title('left')}, logarithmic", fontsize=9, loc="left")
+        axes.set_xlabel("logarithmic", color=MUTED, fontsize=8.5)
     else:
         axes.set_xlim(0, high * 1.08)
         axes.locator_params(axis="x", nbins=4)

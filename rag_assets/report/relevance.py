@@ -15,17 +15,18 @@ UNDEFINED = (
     "undefined: no query here has a relevant document that its subject may read. "
     "Such queries are left out of every mean; they do not count as 0."
 )
+# What is asked about first stands where a narrow screen shows it.
 _MEANS = (
-    Column("queries", "query_count", count, numeric=True),
-    Column(
-        "defined", "defined_count", count, numeric=True, means="queries that the means are over"
-    ),
+    Column("nDCG", "mean_ndcg_at_k", mean_interval, numeric=True),
+    Column("MRR", "mrr", mean_interval, numeric=True, means="mean reciprocal rank, cut at k"),
     Column(
         "Recall", "mean_recall_at_k", mean_interval, numeric=True, means="of relevant documents"
     ),
     Column("Precision", "mean_precision_at_k", mean_interval, numeric=True),
-    Column("MRR", "mrr", mean_interval, numeric=True, means="mean reciprocal rank, cut at k"),
-    Column("nDCG", "mean_ndcg_at_k", mean_interval, numeric=True),
+    Column("queries", "query_count", count, numeric=True),
+    Column(
+        "defined", "defined_count", count, numeric=True, means="queries that the means are over"
+    ),
 )
 
 
