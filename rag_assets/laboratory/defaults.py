@@ -8,12 +8,9 @@ proof against forgery, it shows that something was done beside `set_default_inde
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +20,7 @@ from rag_assets.canonical.contracts import canonical_json
 from rag_assets.canonical.corpus import digest
 from rag_assets.errors import InputError, Problem, UsageError
 from rag_assets.sources.strict_json import parse_json, read_limited
-from rag_assets.whole_files import replace_text
+from rag_assets.whole_files import locked_folder, replace_text
 
 EXACT = "exact"
 FILE = "default_index.json"
@@ -85,7 +82,9 @@ def set_default_index(
             raise UsageError(
                 f"evidence is {evidence_digest!r}; it must be the SHA-256 (hex) of the evidence"
             )
-    with _locked(folder):
+    if not folder.is_dir():
+        raise UsageError(f"no folder {folder.name!r} to record the decision in")
+    with locked_folder(folder):
         decisions = default_decisions(folder)
         decision = Decision(
             space_id=space_id,
@@ -152,16 +151,3 @@ def _write(path: Path, decisions: Sequence[Decision]) -> None:
         "decisions": [{**asdict(one), "digest": one.digest} for one in decisions],
     }
     replace_text(path, json.dumps(tree, indent=1, ensure_ascii=False) + "\n")
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One writer at a time; the folder itself is the lock, so that no lock file stays behind."""
-    if not folder.is_dir():
-        raise UsageError(f"no folder {folder.name!r} to record the decision in")
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
