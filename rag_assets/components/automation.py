@@ -34,7 +34,11 @@ class OnlyWarns(dg.AutomationCondition[dg.AssetCheckKey]):
         instance = context.asset_graph_view.instance
         record = instance.get_latest_asset_check_evaluation_record(context.key)
         found = record.evaluation if record else None
-        warns = found is not None and found.severity == dg.AssetCheckSeverity.WARN
+        # A check that is planned, or whose run failed before it, has something else in its place.
+        warns = (
+            isinstance(found, dg.AssetCheckEvaluation)
+            and found.severity == dg.AssetCheckSeverity.WARN
+        )
         return dg.AutomationResult(
             context, context.candidate_subset if warns else context.get_empty_subset()
         )
@@ -54,8 +58,7 @@ def _wanted(any_input: Quantifier, any_output: Quantifier) -> Condition:
     return (
         (
             any_input(C.data_version_changed())
-            | any_output(C.code_version_changed())
-            | any_output(C.newly_missing())
+            | any_output(C.code_version_changed() | C.newly_missing())
         )
         .since(C.newly_requested() | C.newly_updated())
         .with_label("wanted")
@@ -68,13 +71,16 @@ def _condition(any_input: Quantifier, any_output: Quantifier) -> Condition:
     An input that is itself wanted is waited for, also while it waits for something else: results
     must not be searched with yesterday's index because today's is made only after the embeddings.
     """
-    unsettled = _wanted(C.any_deps_match, lambda asset: asset) | C.in_progress()
+    not_yet = (
+        C.missing()
+        | C.in_progress()
+        | C.execution_failed()
+        | ~_CHECKED
+        | _wanted(C.any_deps_match, lambda asset: asset)
+    )
     return (
         _wanted(any_input, any_output)
-        & ~any_input(C.missing()).with_label("any_deps_missing")
-        & ~any_input(unsettled).with_label("any_deps_unsettled")
-        & ~any_input(C.execution_failed()).with_label("any_deps_failed")
-        & ~any_input(~_CHECKED).with_label("any_deps_blocked_by_checks")
+        & ~any_input(not_yet).with_label("any_deps_missing_unchecked_or_unsettled")
         & ~C.in_progress()
     )
 
