@@ -224,16 +224,11 @@ def report(suite: str, output: Path | None, redact: bool) -> None:
     Exit status 1 says that a gate or check failed in the release; the report is complete.
     """
     from rag_assets.project import shown_path, warehouse_root
-    from rag_assets.report.page import check_replaceable, report_file, report_on, write_report
-    from rag_assets.warehouse.release import current_release
+    from rag_assets.report.files import write_report
 
-    release = current_release(warehouse_root(), suite)
-    path = output or report_file(warehouse_root(), suite, redact=redact)
-    check_replaceable(path)  # before the work, not only after it
-    found = report_on(release, suite, redact=redact)
-    write_report(path, found)
-    click.echo(f"Report: {shown_path(path.absolute())}")
-    sys.exit(0 if found.passed else 1)
+    written = write_report(warehouse_root(), suite, output=output, redact=redact)
+    click.echo(f"Report: {shown_path(written.path.absolute())}")
+    sys.exit(0 if written.report.passed else 1)
 
 
 # Name, default and meaning of each option of `benchmark`; BenchmarkOptions holds the same defaults.

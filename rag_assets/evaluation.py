@@ -202,6 +202,7 @@ MEASURED = (
     "baseline",
     "baseline_by_query",
     "regression_gates",
+    "metric_intervals",
     "thresholds",
     "threshold_curve",
     "budgets",

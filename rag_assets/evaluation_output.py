@@ -63,7 +63,7 @@ SENTENCES = {
     "Regression gates": """
         SELECT replace(upper(status), '_', ' ') || ' ' || space_id || ', ' || index_name || ': '
             || sentence
-        FROM regression_gates WHERE status <> 'pass'
+        FROM regression_gates WHERE status IN ('fail', 'inconclusive')
     """,
     "Checks that did not pass": """
         SELECT asset || ' ' || check_name || ' (' || severity || '): ' || array_to_string(

@@ -19,6 +19,7 @@ from rag_assets.components.suite import SUITE_TAG
 from rag_assets.errors import RagAssetsError, StoreError, UsageError
 from rag_assets.evaluation_output import summary_tables
 from rag_assets.project import project_root, shown_path, suite_folders, warehouse_root
+from rag_assets.report.files import report_path
 from rag_assets.tabular import joined
 from rag_assets.warehouse.release import current_release, reading
 
@@ -92,6 +93,7 @@ def summary(release: Path, name: str) -> str:
     where = (
         f"Checks:   {passed} passed, {warned} warned, {failed} failed\n"
         f"Database: {link}\n"
+        f"Report:   {shown_path(report_path(warehouse_root(), name))}\n"
         f'Query it: rag-assets sql {name} "SELECT * FROM metric_by_query"\n'
         "See it:   make ui"
     )

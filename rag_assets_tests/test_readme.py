@@ -57,8 +57,19 @@ def test_every_linked_file_exists() -> None:
         assert (project_root() / target).exists(), target
 
 
+YAML = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_gates_to_copy_fit_the_suite_to_copy() -> None:
+    gates = yaml.safe_load(YAML[1])
+    attributes = yaml.safe_load(YAML[0])["attributes"] | gates
+    suite = EvaluationSuite.resolve_from_dict(attributes).suite(Path())
+    spaces = len(suite.space_ids)
+    assert len(suite.regression.questions) == 2 * spaces + 1 + spaces
+
+
 def test_the_yaml_to_copy_is_a_suite_that_loads() -> None:
-    [written] = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
+    written = YAML[0]
     declared = yaml.safe_load(written)
     assert declared["type"] == "rag_assets.components.EvaluationSuite"
     suite = EvaluationSuite.resolve_from_dict(declared["attributes"]).suite(Path())

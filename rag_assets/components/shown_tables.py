@@ -30,6 +30,18 @@ SHOWN: dict[str, Callable[[pa.Table], str]] = {
     "metric_by_subgroup": lambda rows: markdown_fields(
         rows, ["subgroup"], MEANS, above=(*SPACE, *INDEX)
     ),
+    "metric_intervals": lambda rows: markdown_table(
+        rows,
+        {
+            "subgroup": "subgroup",
+            "measure": "measure",
+            "defined_count": "defined",
+            "mean": "mean",
+            "interval_low": "low",
+            "interval_high": "high",
+        },
+        above=(*SPACE, *INDEX),
+    ),
     "migration_audit": lambda rows: markdown_fields(rows, INDEX, above=PAIR),
     "migration_by_query": lambda rows: markdown_table(
         rows,

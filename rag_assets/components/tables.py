@@ -2,11 +2,12 @@
 
 # Dagster reads annotations at run time, so they are not postponed here.
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import dagster as dg
 import duckdb
+from markupsafe import Markup
 
 from rag_assets.canonical.corpus import digest
 from rag_assets.components.checks import (
@@ -23,6 +24,12 @@ from rag_assets.components.recording import (
     Recording,
     identity,
     suite_history,
+)
+from rag_assets.components.report import (
+    report_link,
+    report_spec,
+    shown_pictures,
+    written_report,
 )
 from rag_assets.components.shown_tables import plotted_numbers, shown_table
 from rag_assets.components.suite import (
@@ -50,7 +57,8 @@ from rag_assets.regression.baseline import Baseline, baseline_tables, read_basel
 from rag_assets.regression.evidence import measured_today
 from rag_assets.regression.judging import judge_gates
 from rag_assets.regression.rows import REGRESSION_GATES
-from rag_assets.statistics.evidence import compare_tables
+from rag_assets.report.by_table import pictures_by_table
+from rag_assets.statistics.evidence import compare_tables, interval_tables
 from rag_assets.store import AssetPath
 from rag_assets.warehouse.build import TableSummary, summarize, table_digest
 from rag_assets.warehouse.models import Model
@@ -112,13 +120,18 @@ def upstream_assets(suite: Suite, base_table: str) -> list[dg.AssetKey]:
 
 
 def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
-    """One asset per SQL model; the table canonical_items belongs to the asset of that name."""
+    """One asset per SQL model, and the report on them.
+
+    The table canonical_items belongs to the asset of that name.
+    """
     code = source_version("evaluation.py", "warehouse", "quality", "regression", "decisions")
     shown = [model for model in models if (model.name,) != CANONICAL]
     specs = [_spec(suite, model, code) for model in shown]
+    page = report_spec(suite, [spec.key for spec in specs])
 
+    # The report belongs to the step that publishes: a failed gate would stop a step of its own.
     @dg.multi_asset(
-        specs=specs,
+        specs=[*specs, page],
         check_specs=[check_spec(suite, asset, name) for asset, name in TABLE_CHECKS],
         name=f"{asset_group(suite.name)}__tables",
     )
@@ -157,6 +170,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
             context.log.info(f"published {shown_path(release.path)}")
             with reading(release.path) as connection:
                 built = summarize(connection)
+                pictures = pictures_by_table(connection)
                 results = [
                     _materialized(
                         suite,
@@ -165,6 +179,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                         connection,
                         release,
                         store.warehouse,
+                        pictures.get(model.name, {}),
                         [
                             check_result(suite, (model.name,), report)
                             for table, report in reports
@@ -174,6 +189,8 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                     for model in shown
                 ]
         yield from results
+        with failures_in_plain_words():
+            yield written_report(suite, store.warehouse, pictures)
 
     return tables
 
@@ -216,7 +233,7 @@ def _judged(
     ).fetchall()
     promotions = judge_indexes(connection, suite.thresholds, data)
     space_nos = {space_id: number for number, space_id in enumerate(suite.space_ids)}
-    gates = judge_gates(suite.regression, measured_today(connection), baseline, suite.name)
+    gates = judge_gates(suite.regression, measured_today(connection), baseline)
     decided, checklist = decided_tables(
         connection,
         suite.name,
@@ -228,6 +245,7 @@ def _judged(
             **decided,
             "promotion": promotion_rows(promotions, space_nos),
             "comparisons": compare_tables(connection),
+            "metric_intervals": interval_tables(connection),
             "regression_gates": gates,
         },
         [
@@ -245,6 +263,7 @@ def _materialized(
     connection: duckdb.DuckDBPyConnection,
     release: Release,
     warehouse: Path,
+    pictures: Mapping[str, Markup],
     check_results: Sequence[dg.AssetCheckResult],
 ) -> dg.MaterializeResult[None]:
     meanings = column_meanings(model.description)
@@ -256,12 +275,14 @@ def _materialized(
         "dagster/column_schema": dg.TableSchema(columns=columns),
         "dagster/table_name": f"{suite.name}.main.{model.name}",
         **shown_table(connection, model.name, table.row_count),
+        **shown_pictures(pictures),
     }
     if suite.notice:
         metadata["notice"] = suite.notice
     metadata |= {
         "query": f"SELECT * FROM {model.name}",
         "database": dg.MetadataValue.path(f"{shown_path(warehouse)}/{suite.name}.duckdb"),
+        **report_link(suite, warehouse),
         "release": release.release_id,
         **plotted_numbers(connection, model.name),
     }

@@ -8,9 +8,7 @@ was done beside the command that writes the file.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +19,7 @@ from rag_assets.canonical.contracts import canonical_json
 from rag_assets.canonical.corpus import digest
 from rag_assets.errors import InputError, Problem, UsageError
 from rag_assets.sources.strict_json import parse_json, read_limited
-from rag_assets.whole_files import DRAFT, replace_text
+from rag_assets.whole_files import DRAFT, locked_folder, replace_text
 
 _FORMAT = 1
 _LARGEST_FILE = 5 * 2**20
@@ -99,14 +97,10 @@ def locked(folder: Path) -> Iterator[None]:
     """
     if not folder.is_dir():
         raise UsageError(f"no folder {folder.name!r} to record the decision in")
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with locked_folder(folder):
         for left in folder.glob(f"{DRAFT}*"):
             left.unlink()
         yield
-    finally:
-        os.close(descriptor)
 
 
 def one_line(name: str, text: str) -> str:

@@ -68,7 +68,7 @@ def check_release(
             f"the current release of {suite} was made by an older version; run: "
             f"rag-assets run {suite}"
         ) from None
-    gates = judge_gates(regression, today, baseline, suite).to_pylist()
+    gates = judge_gates(regression, today, baseline).to_pylist()
     wrong = (FAIL, NOT_EXECUTED) if strict else (FAIL,)
     return Checked(
         suite,
@@ -104,7 +104,8 @@ def as_text(checked: Checked) -> str:
         f"Baseline: evaluation {pinned.evaluation_id}, pinned {pinned.pinned_at} by "
         f"{pinned.pinned_by}: {pinned.why}"
         if pinned
-        else "Baseline: none is pinned"
+        else "Baseline: none is pinned; pin one: rag-assets pin-baseline "
+        f"{checked.suite} --by NAME --why TEXT"
     ]
     for gate in checked.gates:
         lines.append(f"{gate['status'].replace('_', ' ').upper():13}{gate_sentence(gate)}")

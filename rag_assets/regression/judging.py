@@ -27,17 +27,14 @@ MOST_WORSE = 1_000
 _ROUNDING = 1e-9  # a mean is off by its last bits
 
 
-def judge_gates(
-    regression: Regression, today: Today, baseline: Baseline | None, suite: str
-) -> pa.Table:
-    """Rows of GATES, in declared order; EACH becomes the subgroups of today and of the baseline.
-
-    `suite` is named in what to do about a missing baseline.
+def judge_gates(regression: Regression, today: Today, baseline: Baseline | None) -> pa.Table:
+    """Rows of GATES, in declared order. EACH becomes the subgroups in which the measure is defined
+    for any query, today or in the baseline, but for those that another gate names.
     """
     now = by_arm(today.rows)
     before = None if baseline is None else by_arm(baseline.rows)
     looks = [
-        look_at(question, now, before, today.reasons, suite)
+        look_at(question, now, before, today.reasons)
         for question in _spelled_out(regression.questions, now, before or {})
     ]
     # Which are in the family depends on how many queries changed and not on the direction.
@@ -59,7 +56,9 @@ def _spelled_out(questions: Sequence[Question], now: Arms, before: Arms) -> Iter
             continue
         arm = arm_of(question)
         queries = [*now.get(arm, {}).values(), *before.get(arm, {}).values()]
-        subgroups = sorted({subgroup for query in queries for subgroup in query["subgroups"]})
+        # Where nobody ever has an answer, no-answer queries say, there is nothing to guard.
+        defined = [query for query in queries if query[question.measure] is not None]
+        subgroups = sorted({subgroup for query in defined for subgroup in query["subgroups"]})
         for one in (replace(question, subgroup=subgroup) for subgroup in subgroups):
             if one.asked not in named:
                 yield one

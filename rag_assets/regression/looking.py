@@ -75,12 +75,10 @@ def look_at(
     now: Arms,
     before: Arms | None,
     reasons: Mapping[tuple[str, str | None], str],
-    suite: str,
 ) -> Look:
-    """`before` None: no baseline is pinned. `reasons`, `suite`: as in Today and judge_gates."""
+    """`before` None: no baseline is pinned. `reasons`: as in Today."""
     arm = arm_of(question)
     where = f"{question.index_name} of {question.space_id} at k = {question.k}"
-    pin = f"rag-assets pin-baseline {suite} --by NAME --why TEXT"
     if arm not in now:
         key = (question.space_id, question.index_name)
         reason = reasons.get((question.space_id, None)) or reasons.get(key)
@@ -91,9 +89,9 @@ def look_at(
     if question.rule == FLOOR:
         return _floor(question, today, (before or {}).get(arm))
     if before is None:
-        return Look(question, f"no baseline is pinned; pin one: {pin}")
+        return Look(question, "no baseline is pinned; see rag-assets pin-baseline")
     if arm not in before:
-        return Look(question, f"the baseline holds no results of {where}; pin another: {pin}")
+        return Look(question, f"the baseline holds no results of {where}; pin another")
     return _drop(question, today, before[arm])
 
 

@@ -41,8 +41,8 @@ def drop_sentence(
     """
     assert look.difference is not None and look.defined_count is not None
     bound = f"{look.question.bound:g}"
-    allowed = f"a drop of {bound} is" if status == PASS else f"more than the {bound}"
-    told = f"{_moved(look)}, {allowed} allowed"
+    allowed = f"; a drop of {bound} is" if status == PASS else f", more than the {bound}"
+    told = f"{_moved(look)}{allowed} allowed"
     if status == FAIL:
         assert p_adjusted is not None
         told += f" ({corrected_p(p_adjusted, family_size)})"

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
+from markupsafe import Markup
 
+from rag_assets.report.intervals import intervals_of, mean_interval, with_intervals
 from rag_assets.report.numbers import change, count, measure, ratio, significant, size, stated
-from rag_assets.report.pictures import tradeoff
+from rag_assets.report.pictures import index_costs, tradeoff
 from rag_assets.report.reading import Row, rows_of
 from rag_assets.report.table import Column, Table
 
@@ -21,7 +23,7 @@ _RECALL = (
     Column("k", "k", count, numeric=True),
     Column("queries", "query_count", count, numeric=True),
     Column("defined", "defined_count", count, numeric=True),
-    Column("mean ANN recall", "mean_ann_recall_at_k", measure, numeric=True),
+    Column("mean ANN recall", "mean_ann_recall_at_k", mean_interval, numeric=True),
     Column("lowest", "min_ann_recall_at_k", measure, numeric=True),
     Column("short lists", "short_cases", count, numeric=True, means="queries with too few results"),
     Column(
@@ -68,9 +70,10 @@ def recall_tables(con: duckdb.DuckDBPyConnection) -> list[Table]:
         "ORDER BY space_no, index_name, k, selectivity_band",
         needs=["ann_recall_by_selectivity"],
     )
+    note = with_intervals(con, by_space)
     band = Column("documents in reach", "band", means="share that the query's groups may read")
     tables = [
-        Table("By index", (*_INDEX, *_RECALL), by_space, _UNDEFINED),
+        Table("By index", (*_INDEX, *_RECALL), by_space, _UNDEFINED, note),
         Table(
             "By selectivity of the access filter", (*_INDEX, band, *_RECALL), by_band, _UNDEFINED
         ),
@@ -78,15 +81,33 @@ def recall_tables(con: duckdb.DuckDBPyConnection) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def benchmark(con: duckdb.DuckDBPyConnection) -> Table | None:
-    """What each index costs; None where nothing was timed."""
-    rows = rows_of(
+def _benchmark_rows(con: duckdb.DuckDBPyConnection) -> list[Row]:
+    return rows_of(
         con,
         "SELECT b.* FROM index_benchmark AS b JOIN spaces USING (space_id) "
         "WHERE space_id IN (SELECT space_id FROM index_benchmark WHERE index_name <> 'exact') "
         "ORDER BY space_no, b.index_name <> 'exact', b.index_name",
         needs=["index_benchmark"],
     )
+
+
+def benchmark_picture(con: duckdb.DuckDBPyConnection) -> Markup:
+    """Recall, latency and size of each index, exact ones too; "" where nothing was timed."""
+    rows = _benchmark_rows(con)
+    known = intervals_of(con)
+    for row in rows:
+        row["label"] = f"{row['space_id']}, {row['index_name']}"
+        key = (row["space_id"], row["index_name"], None, "ann_recall_at_k", row["k"])
+        found = known.get(key, {})
+        row["recall_low"], row["recall_high"] = (
+            found.get(end) for end in ("interval_low", "interval_high")
+        )
+    return index_costs(rows, "benchmark")
+
+
+def benchmark(con: duckdb.DuckDBPyConnection) -> Table | None:
+    """What each index costs; None where nothing was timed."""
+    rows = _benchmark_rows(con)
     if not rows:
         return None
     for row in rows:

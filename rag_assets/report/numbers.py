@@ -45,10 +45,24 @@ def change(value: float | None) -> str:
     return f"{'+' if value > 0 else MINUS}{abs(value):.{_DECIMALS}f}"
 
 
+def interval(low: float | None, high: float | None) -> str:
+    """The ends of a mean's interval, to three decimals: they are known less well than it."""
+    return DASH if low is None or high is None else f"{low:.3f} to {high:.3f}"
+
+
+def change_interval(low: float | None, high: float | None) -> str:
+    """The ends of a difference's interval, as precise as it: they show on which side of 0 it is."""
+    return DASH if low is None or high is None else f"{change(low)} to {change(high)}"
+
+
 def direction(value: float | None) -> int:
     """-1, 0 or 1, of the number as it is shown; 0 where it is undefined."""
     rounded = round(value or 0.0, _DECIMALS)
     return (rounded > 0) - (rounded < 0)
+
+
+def probability(value: float | None) -> str:
+    return DASH if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def significant(value: float | None) -> str:

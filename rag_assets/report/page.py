@@ -15,11 +15,19 @@ import duckdb
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from rag_assets.errors import UsageError
-from rag_assets.report import approximate, changes, checks, numbers, pictures, relevance, verdicts
+from rag_assets.report import (
+    approximate,
+    changes,
+    checks,
+    comparisons,
+    intervals,
+    numbers,
+    pictures,
+    relevance,
+    verdicts,
+)
 from rag_assets.report.reading import Row
-from rag_assets.warehouse.release import reading
-from rag_assets.whole_files import replace_text
+from rag_assets.statistics.sentences import MIN_QUERIES
 
 # What a report begins with, so that no other file is ever replaced by one.
 FIRST_LINE = "<!doctype html><!-- rag-assets report -->\n"
@@ -40,19 +48,14 @@ class Section:
     title: str
 
 
-def report_on(release: Path, suite: str, *, redact: bool = False) -> Report:
-    """The report of a release file. With `redact` it holds no text of any item."""
-    with reading(release) as con:
-        return report_of(con, suite, release.stem, redact=redact)
-
-
 def report_of(
     con: duckdb.DuckDBPyConnection, suite: str, release_id: str, *, redact: bool
 ) -> Report:
-    """The report of an open release."""
+    """The report of an open release. With `redact` it holds no text of any item."""
     k = relevance.largest_k(con)
+    migrations = comparisons.migrations(con, k)
     pairs = [
-        _pair(con, number, rows, k, redact=redact)
+        _pair(con, number, rows, k, migrations, redact=redact)
         for number, rows in enumerate(verdicts.audits(con), 1)
     ]
     ran = checks.checks(con, redact=redact)
@@ -67,14 +70,18 @@ def report_of(
         "defaults": verdicts.defaults(con),
         "spaces": relevance.spaces(con),
         "measures": relevance.measures(con),
+        "means_picture": intervals.means_picture(con, k),
+        "comparisons": [*migrations, *comparisons.indexes(con, k)],
+        "subgroups_picture": intervals.subgroups_picture(con, k),
         "lone_subgroups": None if pairs else relevance.subgroups_without_pair(con, k),
         "recall": approximate.recall_tables(con),
         "benchmark": approximate.benchmark(con),
+        "benchmark_picture": approximate.benchmark_picture(con),
         "sweeps": approximate.sweeps(con),
         "checks": ran,
         "manifest": checks.manifest(con),
         "dash": numbers.DASH,
-        "few": relevance.FEW,
+        "few": MIN_QUERIES,
         "shown_ranks": changes.SHOWN_RANKS,
         "excerpt_width": changes.EXCERPT,
     }
@@ -89,13 +96,22 @@ def report_of(
 
 
 def _pair(
-    con: duckdb.DuckDBPyConnection, number: int, rows: Sequence[Row], k: int, *, redact: bool
+    con: duckdb.DuckDBPyConnection,
+    number: int,
+    rows: Sequence[Row],
+    k: int,
+    migrations: Sequence[comparisons.Comparison],
+    *,
+    redact: bool,
 ) -> verdicts.Pair:
     first = rows[0]
     old, new = first["old_space_id"], first["new_space_id"]
     evaluated = first["status"] == "evaluated"
     compared = (old, new, first["index_name"], k)
     deltas = changes.changes_of_ndcg(con, *compared) if evaluated else []
+    sides = (old, new, first["index_name"])
+    told = [one for one in migrations if (one.before, one.after, one.where) == sides]
+    comparison = told[0] if told else None
     differing = verdicts.differing_items(con, old, new)
     return verdicts.Pair(
         anchor=f"pair-{number}",
@@ -110,7 +126,8 @@ def _pair(
         index_name=first["index_name"] if evaluated else None,
         at_k=first,
         quality=relevance.audit_changes(con, old, new),
-        subgroups=relevance.subgroup_changes(con, *compared) if evaluated else [],
+        comparison=comparison,
+        subgroups=relevance.subgroup_changes(con, *compared, comparison) if evaluated else [],
         changed=changes.changed_queries(con, *compared, redact=redact) if evaluated else [],
         picture=pictures.changes(deltas, k, f"changes{number}") if any(deltas) else "",
         better=sum(numbers.direction(delta) > 0 for delta in deltas),
@@ -127,6 +144,7 @@ def _sections(found: Row) -> list[Section]:
         ("gates", "Gates", pairs),
         ("spaces", "Spaces", found["spaces"].rows),
         ("measures", "Measures", found["measures"]),
+        ("statistics", "Change or chance", found["comparisons"]),
         ("subgroups", "Subgroups", found["lone_subgroups"] or any(p.subgroups for p in pairs)),
         ("changes", "Changed queries", any(pair.changed for pair in pairs)),
         ("indexes", "Approximate indexes", found["recall"] or found["promotions"]),
@@ -162,7 +180,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for show in (numbers.change, numbers.count, numbers.measure):
+    for show in (numbers.change, numbers.change_interval, numbers.count, numbers.measure):
         environment.filters[show.__name__] = show
     environment.filters["direction"] = numbers.direction
     environment.globals["counted"] = numbers.counted
@@ -176,30 +194,3 @@ def _shown(value: object) -> object:
     if isinstance(value, str) and not isinstance(value, Markup):
         return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), value)
     return value
-
-
-def report_file(warehouse: Path, suite: str, *, redact: bool) -> Path:
-    """Where a suite's report lies if nobody says otherwise; its folder is made."""
-    folder = warehouse / "reports"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{suite}{'.redacted' if redact else ''}.html"
-
-
-def check_replaceable(path: Path) -> None:
-    """UsageError if a report cannot be written to `path`, or would replace something else."""
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: the folder {path.parent} does not exist; create it first")
-    if not path.exists():
-        return
-    begins = FIRST_LINE.encode()
-    with path.open("rb") as file:
-        if file.read(len(begins)) != begins:
-            raise UsageError(f"{path}: exists and is no report; name another file or remove it")
-
-
-def write_report(path: Path, report: Report) -> None:
-    """Write the page whole or not at all, in place of an earlier report. See check_replaceable."""
-    check_replaceable(path)
-    replace_text(path, report.html)

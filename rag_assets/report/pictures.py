@@ -1,58 +1,31 @@
-"""SVG elements to stand in the page: text stays text, and colours are the page's own.
-
-Matplotlib draws with stand-in colours that are then replaced by the page's CSS variables, so that a
-picture follows light and dark. Equal rows give equal bytes with equal library versions.
-"""
+"""What an approximate index costs and finds, and what a migration changed, query by query."""
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from rag_assets.report.canvas import (
+    BAD,
+    GOOD,
+    MARK,
+    MUTED,
+    SERIES,
+    SOFT,
+    element,
+    house_style,
+    name_lines,
+    new_figure,
+)
 from rag_assets.report.numbers import direction, significant, stated
+from rag_assets.report.numbers import size as shown_size
 from rag_assets.report.reading import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-_TEXT, _MUTED, _LINE, _PAPER = "#010101", "#020202", "#030303", "#040404"
-_SERIES, _SOFT, _MARK, _GOOD, _BAD = "#050505", "#060606", "#070707", "#080808", "#090909"
-_COLOURS = {
-    _TEXT: "--text",
-    _MUTED: "--muted",
-    _LINE: "--line",
-    _PAPER: "--paper",
-    _SERIES: "--series",
-    _SOFT: "--series-soft",
-    _MARK: "--mark",
-    _GOOD: "--good",
-    _BAD: "--bad",
-}
-_STAND_IN = re.compile("|".join(_COLOURS))
-_TAG = re.compile(r"<[^>]*>")
-_SETTINGS: Any = {
-    "svg.hashsalt": "rag-assets",
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "font.size": 9,
-    "text.color": _TEXT,
-    "axes.edgecolor": _LINE,
-    "axes.labelcolor": _TEXT,
-    "axes.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "grid.color": _LINE,
-    "xtick.color": _MUTED,
-    "ytick.color": _MUTED,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-}
 _LOGARITHMIC = 5  # times that span a larger factor are drawn on a logarithmic axis
 _MOST_BARS = 400
 
@@ -65,10 +38,8 @@ def tradeoff(
     Rows are those of the tables sweep_verdicts, sweep_results, sweep_values and operating_points.
     Across: p95 over queries of each one's fastest call, which the front and the stop rule use.
     """
-    import matplotlib
-
-    with matplotlib.rc_context(_SETTINGS):
-        figure, axes = _figure(4.2)
+    with house_style():
+        figure, [axes] = new_figure(4.2)
         fine = [row for row in runs if row["status"] == "ok"]
         if fine:
             _draw_seeds(axes, fine)
@@ -81,7 +52,7 @@ def tradeoff(
         axes.set_ylabel(f"mean ANN Recall@{verdict['k']}")
         axes.set_ylim(-0.02, 1.06)
         axes.grid(linewidth=0.6)
-        return _element(figure, name)
+        return element(figure, name)
 
 
 def _draw_seeds(axes: Axes, fine: Sequence[Row]) -> None:
@@ -90,7 +61,7 @@ def _draw_seeds(axes: Axes, fine: Sequence[Row]) -> None:
         axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, position: significant(value))
     axes.scatter(
-        times, [row["mean_ann_recall"] for row in fine], s=16, color=_SOFT, label="one seed"
+        times, [row["mean_ann_recall"] for row in fine], s=16, color=SOFT, label="one seed"
     )
     sampled = [row for row in fine if row["recall_low"] is not None]
     if sampled:
@@ -98,7 +69,7 @@ def _draw_seeds(axes: Axes, fine: Sequence[Row]) -> None:
             [row["best_p95_ms"] for row in sampled],
             [row["recall_low"] for row in sampled],
             [row["recall_high"] for row in sampled],
-            color=_SOFT,
+            color=SOFT,
             linewidth=1,
             label="95% interval of a sample",
         )
@@ -112,7 +83,7 @@ def _draw_means(axes: Axes, verdict: Row, values: Sequence[Row]) -> None:
     }
     axes.plot(
         *zip(*means.values(), strict=True),
-        color=_SERIES,
+        color=SERIES,
         linewidth=1.4,
         marker="o",
         markersize=4,
@@ -133,7 +104,7 @@ def _draw_means(axes: Axes, verdict: Row, values: Sequence[Row]) -> None:
 def _mark(axes: Axes, places: Sequence[tuple[float, float]], label: str, **style: Any) -> None:
     if places:
         across, up = zip(*places, strict=True)
-        colours: dict[str, Any] = {"markeredgecolor": _MARK, "markerfacecolor": "none"}
+        colours: dict[str, Any] = {"markeredgecolor": MARK, "markerfacecolor": "none"}
         axes.plot(across, up, linestyle="none", label=label, **colours, **style)
 
 
@@ -143,9 +114,9 @@ def _draw_needs(axes: Axes, needs: Sequence[Row]) -> None:
     for need in needs:
         recall, p95 = need["need_min_recall"], need["need_p95_ms"]
         # The quarter that satisfies the need: to the left of its latency, above its recall.
-        axes.hlines(recall, left, min(p95, right), color=_MUTED, linewidth=0.9, linestyle="--")
+        axes.hlines(recall, left, min(p95, right), color=MUTED, linewidth=0.9, linestyle="--")
         if p95 <= right:
-            axes.vlines(p95, recall, 1.06, color=_MUTED, linewidth=0.9, linestyle="--")
+            axes.vlines(p95, recall, 1.06, color=MUTED, linewidth=0.9, linestyle="--")
         labels.setdefault(recall, []).append(f"{need['need']} within {stated(p95)} ms")
     for recall, words in labels.items():
         axes.annotate(
@@ -153,7 +124,7 @@ def _draw_needs(axes: Axes, needs: Sequence[Row]) -> None:
             (left, recall),
             xytext=(4, 4),
             textcoords="offset points",
-            color=_MUTED,
+            color=MUTED,
             fontsize=8.5,
         )
     axes.set_xlim(left, right)
@@ -161,51 +132,69 @@ def _draw_needs(axes: Axes, needs: Sequence[Row]) -> None:
 
 def changes(deltas: Sequence[float], k: int, name: str) -> Markup:
     """One bar per query, from the largest fall to the largest rise. `deltas` ascend."""
-    import matplotlib
-
     shown = deltas
     if len(deltas) > _MOST_BARS:  # evenly spaced ones, the two extremes among them
         last = len(deltas) - 1
         shown = [deltas[round(i * last / (_MOST_BARS - 1))] for i in range(_MOST_BARS)]
-    with matplotlib.rc_context(_SETTINGS):
-        figure, axes = _figure(2.2)
+    with house_style():
+        figure, [axes] = new_figure(2.2)
         # One outline for all: a bar each would make the page large.
-        for sign, colour in ((-1, _BAD), (1, _GOOD)):
+        for sign, colour in ((-1, BAD), (1, GOOD)):
             heights = [delta if direction(delta) == sign else 0.0 for delta in shown]
             axes.stairs(heights, range(len(shown) + 1), fill=True, color=colour)
-        axes.axhline(0, color=_MUTED, linewidth=0.8)
+        axes.axhline(0, color=MUTED, linewidth=0.8)
         axes.set_ylim(-1.05, 1.05)
         axes.set_xlim(0, len(shown))
         axes.set_xticks([])
         axes.set_ylabel(f"Δ nDCG@{k}")
         axes.grid(axis="y", linewidth=0.6)
-        return _element(figure, name)
+        return element(figure, name)
 
 
-def _figure(height: float) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
+def index_costs(rows: Sequence[Row], name: str) -> Markup:
+    """ANN recall, latency and size, a line per index; "" where nothing was timed.
 
-    figure = Figure(figsize=(9, height), layout="constrained")
-    figure.patch.set_alpha(0)
-    return figure, figure.add_subplot()
+    Rows are those of index_benchmark, with the `label` of their line and the `recall_low` and
+    `recall_high` of their interval, None where there is none.
+    """
+    timed = [row["k"] for row in rows if row["p95_ms"] is not None]
+    if not timed:
+        return Markup()
+    with house_style():
+        figure, [recall, latency, size] = new_figure(0.95 + 0.23 * max(len(rows), 2), 3)
+        for at, row in enumerate(rows):
+            colour = MUTED if row["index_name"] == "exact" else SERIES
+            if row["recall_low"] is not None:
+                recall.hlines(at, row["recall_low"], row["recall_high"], color=colour)
+            if row["mean_ann_recall_at_k"] is not None:
+                recall.plot(row["mean_ann_recall_at_k"], at, marker="o", color=colour)
+            if row["p95_ms"] is not None:
+                latency.hlines(at, row["p50_ms"], row["p99_ms"], color=colour)
+                latency.plot([row["p50_ms"], row["p99_ms"]], [at, at], "|", color=colour)
+                latency.plot(row["p95_ms"], at, marker="o", color=colour)
+            if row["index_bytes"] is not None:
+                size.plot(row["index_bytes"], at, marker="o", color=colour)
+        recall_title = f"ANN recall@{timed[0]}, 95% interval"
+        titles = (recall_title, "ms a query: p50, p95 (dot), p99", "size")
+        for axes, title in zip((recall, latency, size), titles, strict=True):
+            name_lines(axes, [row["label"] if axes is recall else "" for row in rows])
+            axes.set_title(title, fontsize=9, loc="left")
+        recall.set_xlim(-0.03, 1.03)
+        for axes, show in ((latency, significant), (size, shown_size)):
+            _scale(axes, show)
+        return element(figure, name)
 
 
-def _element(figure: Figure, name: str) -> Markup:
-    file = io.StringIO()
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    figure.savefig(file, format="svg", metadata=nothing)
-    text = file.getvalue()
-    svg = text[text.index("<svg") :]
-    # The rules in <defs> would hold for the whole page; namespaces are implied in HTML.
-    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
-    svg = re.sub(r'<svg[^>]*?(viewBox="[^"]*")[^>]*>', r'<svg \1 aria-hidden="true">', svg, count=1)
-    # Only tags are changed: the texts between them are the users' own.
-    return Markup(_TAG.sub(lambda tag: _in_page(tag.group(), name), svg).strip())
-
-
-def _in_page(tag: str, name: str) -> str:
-    """A tag with ids of its own picture, in the page's font and colours."""
-    tag = tag.replace("xlink:href", "href")
-    tag = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", tag)
-    tag = re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font: \1px var(--sans)", tag)
-    return _STAND_IN.sub(lambda found: f"var({_COLOURS[found.group()]})", tag)
+def _scale(axes: Axes, show: Callable[[float], str]) -> None:
+    """From 0, or logarithmic where the largest is many times the smallest."""
+    low, high = axes.dataLim.intervalx
+    if low > high:  # nothing is drawn
+        return
+    if low > 0 and high >= _LOGARITHMIC * low:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+        axes.set_xlabel("logarithmic", color=MUTED, fontsize=8.5)
+    else:
+        axes.set_xlim(0, high * 1.08)
+        axes.locator_params(axis="x", nbins=4)
+    axes.xaxis.set_major_formatter(lambda value, position: show(value))

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import duckdb
 
+from rag_assets.report.comparisons import Comparison
+from rag_assets.report.intervals import mean_interval, with_intervals
 from rag_assets.report.numbers import change, count, measure, size, yes_no
 from rag_assets.report.reading import Row, rows_of
 from rag_assets.report.table import Column, Table
+from rag_assets.statistics.sentences import MIN_QUERIES
 
-FEW = 20  # below this many queries nothing can be concluded
 UNDEFINED = (
     "undefined: no query here has a relevant document that its subject may read. "
     "Such queries are left out of every mean; they do not count as 0."
 )
+# What is asked about first stands where a narrow screen shows it.
 _MEANS = (
+    Column("nDCG", "mean_ndcg_at_k", mean_interval, numeric=True),
+    Column("MRR", "mrr", mean_interval, numeric=True, means="mean reciprocal rank, cut at k"),
+    Column(
+        "Recall", "mean_recall_at_k", mean_interval, numeric=True, means="of relevant documents"
+    ),
+    Column("Precision", "mean_precision_at_k", mean_interval, numeric=True),
     Column("queries", "query_count", count, numeric=True),
     Column(
         "defined", "defined_count", count, numeric=True, means="queries that the means are over"
     ),
-    Column("Recall", "mean_recall_at_k", measure, numeric=True, means="of relevant documents"),
-    Column("Precision", "mean_precision_at_k", measure, numeric=True),
-    Column("MRR", "mrr", measure, numeric=True, means="mean reciprocal rank, cut at k"),
-    Column("nDCG", "mean_ndcg_at_k", measure, numeric=True),
 )
 
 
@@ -78,25 +83,33 @@ def measures(con: duckdb.DuckDBPyConnection) -> list[Table]:
         "SELECT m.* FROM metric_by_space AS m JOIN spaces USING (space_id) "
         "ORDER BY k, space_no, index_name <> 'exact', index_name",
     )
+    note = with_intervals(con, found)
     return [
         Table(
             f"At k = {k}",
             (Column("space", "space_id"), Column("index", "index_name"), *_MEANS),
             [row for row in found if row["k"] == k],
             undefined=UNDEFINED,
+            note=note,
         )
         for k in sorted({row["k"] for row in found})
     ]
 
 
 def subgroup_changes(
-    con: duckdb.DuckDBPyConnection, old: str, new: str, index_name: str, k: int
+    con: duckdb.DuckDBPyConnection,
+    old: str,
+    new: str,
+    index_name: str,
+    k: int,
+    comparison: Comparison | None,
 ) -> list[Row]:
     """Subgroups of one audited pair, the largest fall of mean nDCG@k first, undefined ones last.
 
-    `few` marks those with fewer than FEW defined queries; `share` is the change as a part of the
-    largest one, for drawing.
+    `few` marks those with fewer than MIN_QUERIES defined queries; `share` is the change as a part
+    of the largest one, for drawing; `against_chance` is the row of the comparison, None without.
     """
+    compared = {row["subgroup"]: row for row in comparison.ndcg_rows} if comparison else {}
     found = rows_of(
         con,
         "SELECT * FROM migration_by_subgroup WHERE old_space_id = ? AND new_space_id = ? "
@@ -106,7 +119,8 @@ def subgroup_changes(
     )
     largest = max((abs(row["delta_mean_ndcg_at_k"] or 0) for row in found), default=0)
     for row in found:
-        row["few"] = row["defined_count"] < FEW
+        row["few"] = row["defined_count"] < MIN_QUERIES
+        row["against_chance"] = compared.get(row["subgroup"])
         row["share"] = (row["delta_mean_ndcg_at_k"] or 0) / largest if largest else 0
     return found
 
@@ -126,7 +140,8 @@ def subgroups_without_pair(con: duckdb.DuckDBPyConnection, k: int) -> Table | No
         Column("space", "space_id"),
         Column("index", "index_name"),
     )
-    return Table(f"At k = {k}", (*named, *_MEANS), found, undefined=UNDEFINED)
+    note = with_intervals(con, found)
+    return Table(f"At k = {k}", (*named, *_MEANS), found, undefined=UNDEFINED, note=note)
 
 
 def audit_changes(con: duckdb.DuckDBPyConnection, old: str, new: str) -> Table:

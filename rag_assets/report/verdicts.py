@@ -9,6 +9,7 @@ import duckdb
 
 from rag_assets.laboratory.promotion import ELIGIBLE
 from rag_assets.report.changes import ChangedQuery
+from rag_assets.report.comparisons import Comparison
 from rag_assets.report.numbers import counted
 from rag_assets.report.reading import Row, rows_of
 from rag_assets.report.table import Table
@@ -37,7 +38,7 @@ class Pair:
 
     `differing` are at most SHOWN_IDS items, of `differing_count`, with the fields that differ.
     `at_k` is the row of `migration_audit` at the largest k; `better` and `worse` count queries
-    whose nDCG rose or fell there, of `defined`.
+    whose nDCG rose or fell there, of `defined`. `comparison` tells chance from change.
     """
 
     anchor: str
@@ -52,6 +53,7 @@ class Pair:
     index_name: str | None
     at_k: Row
     quality: Table
+    comparison: Comparison | None
     subgroups: Sequence[Row]
     changed: Sequence[ChangedQuery]
     picture: str

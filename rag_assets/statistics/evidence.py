@@ -1,5 +1,5 @@
-"""The comparisons that a built database holds: audited pairs, indexes against exact search, and
-today against a pinned baseline."""
+"""What a built database gives the statistics: measures by query, on their own and compared (audited
+pairs, indexes against exact search, today against a pinned baseline)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ import duckdb
 import pyarrow as pa
 
 from rag_assets.statistics.comparisons import PAIRS, compare
+from rag_assets.statistics.means import VALUES, mean_intervals
 
-# Beyond this many queries a comparison is made over all of them only, not for each subgroup: its
-# intervals are narrow and its time is long.
+# Beyond this many queries there are statistics over all of them only, not for each subgroup: the
+# intervals are narrow and their time is long.
 MOST_QUERIES_BY_SUBGROUP = 5_000
 
-_PAIRS = """
+_SUBGROUPS = """
+subgroups AS (
+    SELECT case_id, NULL AS subgroup FROM base.cases
+    UNION ALL
+    SELECT case_id, unnest(list_distinct(subgroups)) FROM base.cases
+    WHERE (SELECT count(*) FROM base.cases) <= ?
+)
+"""
+_PAIRS = f"""
 WITH measured AS (
     SELECT
         'migration ' || old_space_id || ' to ' || new_space_id || ', ' || index_name
@@ -53,17 +62,47 @@ named AS (
     UNION ALL
     SELECT comparison_id, 'recall_at_k', k, case_id, old_recall_at_k, new_recall_at_k FROM measured
 ),
-subgroups AS (
-    SELECT case_id, NULL AS subgroup FROM base.cases
-    UNION ALL
-    SELECT case_id, unnest(subgroups) FROM base.cases
-    WHERE (SELECT count(*) FROM base.cases) <= ?
-)
+{_SUBGROUPS}
 SELECT comparison_id, subgroup, measure, k, case_id, old, new
 FROM named
 JOIN subgroups USING (case_id)
 ORDER BY comparison_id, subgroup NULLS FIRST, measure, k, case_id
 """
+
+_VALUES = f"""
+WITH measured AS (
+    SELECT space_id, index_name, case_id, k, 'ndcg_at_k' AS measure, ndcg_at_k AS value
+    FROM metric_by_query
+    UNION ALL
+    SELECT space_id, index_name, case_id, k, 'reciprocal_rank', reciprocal_rank FROM metric_by_query
+    UNION ALL
+    SELECT space_id, index_name, case_id, k, 'recall_at_k', recall_at_k FROM metric_by_query
+    UNION ALL
+    SELECT space_id, index_name, case_id, k, 'precision_at_k', precision_at_k FROM metric_by_query
+    UNION ALL
+    SELECT space_id, index_name, case_id, k, 'ann_recall_at_k', ann_recall_at_k
+    FROM ann_recall_by_query
+),
+{_SUBGROUPS}
+SELECT
+    space_no, index_name, subgroup, measure, k, count(*) AS query_count,
+    coalesce(list(value) FILTER (WHERE value IS NOT NULL), []) AS values
+FROM measured
+JOIN subgroups USING (case_id)
+JOIN base.spaces USING (space_id)
+GROUP BY space_no, index_name, subgroup, measure, k
+ORDER BY space_no, index_name, subgroup NULLS FIRST, measure, k
+"""
+
+
+def migration_comparison(old: str, new: str, index_name: str) -> str:
+    """The comparison_id of an audited pair under one index."""
+    return f"migration {old} to {new}, {index_name}"
+
+
+def index_comparison(space_id: str, index_name: str) -> str:
+    """The comparison_id of an index beside exact search in the same space."""
+    return f"index {index_name} against exact, {space_id}"
 
 
 def compare_tables(connection: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -71,3 +110,9 @@ def compare_tables(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     and index that the pinned baseline holds too."""
     pairs = connection.sql(_PAIRS, params=[MOST_QUERIES_BY_SUBGROUP]).to_arrow_table()
     return compare(pairs.select(PAIRS.names).cast(PAIRS))
+
+
+def interval_tables(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """Rows of INTERVALS for every measure of every index in every space."""
+    values = connection.sql(_VALUES, params=[MOST_QUERIES_BY_SUBGROUP]).to_arrow_table()
+    return mean_intervals(values.cast(VALUES))

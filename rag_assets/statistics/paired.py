@@ -68,14 +68,19 @@ def bootstrap_interval(found: Differences, seed: int) -> tuple[float, float]:
     count = len(found)
     if found[0] == found[-1]:  # all equal, as where nothing changed since a baseline
         return float(found[0]) * GRID, float(found[0]) * GRID
-    t = student_quantile((1 + LEVEL) / 2, count - 1)
-    tail = _NORMAL.cdf(-math.sqrt(count / (count - 1)) * t)
+    tail = expanded_tail(count)
     generator = np.random.default_rng([seed, 0])
     sums = np.zeros(RESAMPLES, np.int64)
     for _ in range(count):  # one draw of every resample at a time: nothing large is ever held
         sums += found[generator.integers(count, size=RESAMPLES, dtype=np.uint32)]
     low, high = np.quantile(sums, [tail, 1 - tail]) / count * GRID
     return float(low), float(high)
+
+
+def expanded_tail(count: int) -> float:
+    """The share of resamples below a percentile interval for `count` >= 2 queries, see above."""
+    t = student_quantile((1 + LEVEL) / 2, count - 1)
+    return _NORMAL.cdf(-math.sqrt(count / (count - 1)) * t)
 
 
 def sign_flip_test(found: Differences, seed: int) -> SignFlip:

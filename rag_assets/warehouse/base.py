@@ -17,6 +17,7 @@ from rag_assets.decisions.schemas import (
 from rag_assets.regression.baseline import BASELINE
 from rag_assets.regression.rows import BY_QUERY, GATES
 from rag_assets.statistics.comparisons import COMPARISONS
+from rag_assets.statistics.means import INTERVALS
 from rag_assets.thresholds.calibration import CURVE
 from rag_assets.thresholds.rows import THRESHOLDS
 
@@ -287,6 +288,7 @@ BASE: Mapping[str, pa.Schema] = {
     "baseline": BASELINE,
     "baseline_by_query": BY_QUERY,
     "regression_gates": GATES,
+    "metric_intervals": INTERVALS,
     # No-answer thresholds; `refusal` says why one must not be used, NULL where it may.
     "thresholds": pa.schema([*THRESHOLDS, ("refusal", pa.string())]),
     "threshold_curve": CURVE,
@@ -356,6 +358,7 @@ NULLABLE = frozenset(
         *(("comparisons", name) for name in COMPARISONS.names),
         *(("baseline_by_query", name) for name in BY_QUERY.names),
         *(("regression_gates", name) for name in GATES.names),
+        *(("metric_intervals", name) for name in INTERVALS.names),
         *(("thresholds", name) for name in (*THRESHOLDS.names, "refusal")),
         *(("threshold_curve", name) for name in CURVE.names),
         ("space_items", "l2_norm"),

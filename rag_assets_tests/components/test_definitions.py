@@ -25,6 +25,7 @@ from rag_assets_tests.warehouse.test_models import TABLES
 # tables are listed, with their columns, in warehouse/test_models.py.
 TOY_ASSETS = """
 toy/canonical_items
+toy/report
 toy/toy-v1/embeddings
 toy/toy-v1/exact_index
 toy/toy-v1/exact_results

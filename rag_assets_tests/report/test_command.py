@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from rag_assets.cli import main
 from rag_assets.fixture_evaluation import evaluate_fixture
-from rag_assets.report.page import FIRST_LINE, report_on
+from rag_assets.report.page import FIRST_LINE, report_of
 from rag_assets.warehouse.build import build
-from rag_assets.warehouse.release import publish
+from rag_assets.warehouse.release import publish, reading
 from rag_assets_tests.conftest import Tree, Workshop
 from rag_assets_tests.report.releases import handbook
 from rag_assets_tests.report.test_page import MOVED, assert_self_contained, parsed, quoted
@@ -113,7 +113,7 @@ def test_the_toy_suite_with_its_checks_indexes_and_manifest(
     assert_self_contained(html)
     page = parsed(html)
     anchors = [v for tag, name, v in page.attributes if (tag, name) == ("section", "id")]
-    every = "verdict gates spaces measures subgroups changes indexes checks manifest"
+    every = "verdict gates spaces measures statistics subgroups changes indexes checks manifest"
     assert anchors == every.split()
     assert "Vectors are hand-authored: the numbers of this suite exercise the pipeline" in page.text
     assert "index_training toy/toy-v1/ivf_pq_index ! warned" in page.text
@@ -129,13 +129,14 @@ def test_the_handbook_stays_small_and_keeps_its_secrets(tmp_path: Path) -> None:
     source, database = tmp_path / "handbook.json", tmp_path / "handbook.duckdb"
     source.write_text(json.dumps(tree), "utf-8")
     evaluate_fixture(source, ks=[3, 10], audits=None, max_bytes=2**25, db=database)
-    html = report_on(database, "handbook").html
+    with reading(database) as con:
+        html = report_of(con, "handbook", "r1", redact=False).html
+        redacted = report_of(con, "handbook", "r1", redact=True).html
     assert len(html.encode()) < 2_000_000
     assert_self_contained(html)
     page = parsed(html)
     assert page.text.count(" asked by ") == 10
     queries = {item["text"] for item in tree["items"] if item["role"] == "query"}
     assert sum(" ".join(text.split()) in page.text for text in queries) >= 10
-    redacted = report_on(database, "handbook", redact=True).html
     # Shorter pieces ("of the two spaces") are also the report's own words.
     assert not quoted(parsed(redacted).text, {item["text"] for item in tree["items"]}, length=20)

@@ -114,6 +114,10 @@ def test_a_monte_carlo_p_value_is_never_0() -> None:
     assert test.p_value == 1 / (paired.FLIPS + 1)
 
 
+def test_equal_differences_leave_nothing_to_resample() -> None:
+    assert paired.bootstrap_interval(found([-0.25] * 25), seed=0) == (-0.25, -0.25)
+
+
 def test_no_difference_is_no_effect() -> None:
     nothing = found([0.0] * 25)
     assert paired.bootstrap_interval(nothing, seed=0) == (0, 0)

@@ -61,6 +61,8 @@ TABLES = {
     "status status_reason rounds note",
     "index_promotion": "space_id index_name condition status evidence threshold verdict",
     "manifest": "key value",
+    "metric_intervals": "space_id index_name subgroup measure k query_count defined_count "
+    "mean interval_low interval_high seed",
     "metric_by_query": "space_id index_name case_id k relevant_count recall_at_k "
     "precision_at_k reciprocal_rank ndcg_at_k",
     "metric_by_space": "space_id index_name k query_count defined_count "
