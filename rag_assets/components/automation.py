@@ -72,13 +72,8 @@ def _condition(any_input: Quantifier) -> Condition:
     An input that is itself wanted is waited for, also while it waits for something else: results
     must not be searched with yesterday's index because today's is made only after the embeddings.
     """
-    not_yet = (
-        C.missing()
-        | C.in_progress()
-        | C.execution_failed()
-        | ~Unblocked()
-        | _wanted(C.any_deps_match)
-    )
+    absent = C.missing() | C.in_progress() | C.execution_failed()
+    not_yet = absent | ~Unblocked() | _wanted(C.any_deps_match)
     return (
         _wanted(any_input)
         & ~any_input(not_yet).with_label("any_deps_missing_unchecked_or_unsettled")
