@@ -139,7 +139,7 @@ TABLES = {
     "new_revision old_signature "
     "new_signature",
     "evaluation_comparison": "space_id index_name subgroup measure k latest_value "
-    "previous_value difference",
+    "previous_value difference baseline_value baseline_difference",
     "evaluations": "evaluation_id evaluated_at dagster_run_id data_version code_version "
     "contract_signatures manifest is_latest is_previous heartbeat_count last_seen_at",
     "heartbeats": "evaluation_id seen_at dagster_run_id",
