@@ -1,7 +1,8 @@
 """The command line. Heavy imports happen inside the commands, so that --help is instant.
 
-Exit status: 0 done; 1 a gate or check failed, the output is complete all the same; 2 bad input or
-usage, with nothing on stdout; 130 interrupted; 141 whoever read the output went away.
+Exit status: 0 done; 1 a gate or check failed: output is complete all the same, a switch was not
+made; 2 bad input or usage, with nothing on stdout; 130 interrupted; 141 whoever read the output
+went away.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import Any
 
 import click
 
-from rag_assets.cli_decisions import calibrate, default_index
+from rag_assets.cli_decisions import activate, calibrate, default_index, roll_back, sign
 from rag_assets.cli_import import import_
 from rag_assets.cli_regression import check, pin_baseline
-from rag_assets.errors import InputError, RagAssetsError
+from rag_assets.errors import GateError, InputError, RagAssetsError
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it; 1 would say that the output is complete
 READER_GONE = 141  # 128 + SIGPIPE
@@ -35,12 +36,20 @@ class _Refused(click.ClickException):
         self.lines = lines
 
 
+class _KeptFrom(_Refused):
+    """Lines for stderr, each one thing that a gate or a decision is missing."""
+
+    exit_code = 1
+
+
 @contextmanager
 def _in_plain_words() -> Iterator[None]:
     try:
         yield
     except InputError as error:
         raise _Refused(error.lines()) from None
+    except GateError as error:
+        raise _KeptFrom(error.lines) from None
     except RagAssetsError as error:
         raise _Refused([str(error)]) from None
     except BrokenPipeError:
@@ -269,6 +278,9 @@ def benchmark(output: Path | None, **options: int) -> None:
 main.add_command(import_)
 main.add_command(calibrate)
 main.add_command(default_index)
+main.add_command(sign)
+main.add_command(activate)
+main.add_command(roll_back)
 main.add_command(pin_baseline)
 main.add_command(check)
 

@@ -61,3 +61,79 @@ def default_index(suite: str, space: str, index: str, by: str, why: str) -> None
         warehouse_root(), suite, suite_folder(suite), space, index, by=by, why=why
     )
     click.echo(f"{space}: {decision.index_name} from now on, decided {decision.when} by {by}")
+
+
+@click.command()
+@click.argument("suite")
+@click.argument("item", nargs=-1, required=True)
+@click.option("--by", required=True, help="Who decides.")
+@click.option("--why", required=True, help="The reason, in one line.")
+@click.option("--refuse", is_flag=True, help="Decide against it.")
+def sign(suite: str, item: tuple[str, ...], by: str, why: str, refuse: bool) -> None:
+    """Sign a decision about a suite's current release.
+
+    ITEM is `quality OLD:NEW` (whether an audited migration is good enough), `shadow_and_rollback`,
+    `approvals`, or `accept ITEM` for an item of release_checklist that was not executed. The
+    decision is appended to decisions.yaml in the suite's folder, where it may also be written by
+    hand, and expires when the data or a contract signature changes.
+    """
+    from rag_assets.decisions.commands import sign_item
+    from rag_assets.decisions.signed import APPROVE, REFUSE
+    from rag_assets.project import suite_folder, warehouse_root
+
+    signed = sign_item(
+        warehouse_root(),
+        suite,
+        suite_folder(suite),
+        " ".join(item),
+        REFUSE if refuse else APPROVE,
+        by=by,
+        why=why,
+    )
+    click.echo(
+        f"{signed.item}: {signed.decision}d by {signed.by} {signed.when} for evaluation "
+        f"{signed.evaluation}"
+    )
+    click.echo(f"It is shown in the table decisions after: rag-assets run {suite}")
+
+
+@click.command()
+@click.argument("suite")
+@click.argument("space")
+@click.option("--by", required=True, help="Who decides.")
+@click.option("--why", required=True, help="The reason, in one line.")
+def activate(suite: str, space: str, by: str, why: str) -> None:
+    """Make a space the one that serves: the alias in the suite's active_space.json.
+
+    Exit status 1, and nothing changes, while a gate fails or a decision is missing in the current
+    release; every reason is listed with its remedy. The switch is one rename, and logged.
+    """
+    from rag_assets.decisions.commands import activate_space
+    from rag_assets.project import suite_folder, warehouse_root
+
+    switch = activate_space(warehouse_root(), suite, suite_folder(suite), space, by=by, why=why)
+    click.echo(f"{suite}: {switch.space_id} is active from now on, decided {switch.when} by {by}")
+
+
+@click.command("roll-back")
+@click.argument("suite")
+@click.option("--by", required=True, help="Who decides.")
+@click.option("--why", required=True, help="The reason, in one line.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Go back although the space has another contract signature by now; the log says so.",
+)
+def roll_back(suite: str, by: str, why: str, force: bool) -> None:
+    """Return to the space that was active before; again, to the one before that.
+
+    No gate is asked. Exit status 1, and nothing changes, where the space no longer has the contract
+    signature that it was activated with: its index may hold other vectors now.
+    """
+    from rag_assets.decisions.commands import roll_back_space
+    from rag_assets.project import suite_folder, warehouse_root
+
+    switch = roll_back_space(
+        warehouse_root(), suite, suite_folder(suite), by=by, why=why, force=force
+    )
+    click.echo(f"{suite}: {switch.space_id} is active again, decided {switch.when} by {by}")

@@ -11,8 +11,10 @@ from rag_assets.components.progress import progress_logger
 from rag_assets.components.suite import StoreResource
 from rag_assets.project import warehouse_root
 
-# Dagster warns about its own conversion of a multi-asset's check; nothing to act on.
+# Dagster warns about its own conversion of a multi-asset's check, and that conditions of one's own
+# are new; nothing to act on.
 warnings.filterwarnings("ignore", message="Parameter `execution_type` of function `Assets")
+warnings.filterwarnings("ignore", message="Parameter `use_user_code_server` of initializer `Autom")
 
 
 @dg.definitions

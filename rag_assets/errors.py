@@ -65,3 +65,12 @@ class EngineMissing(RagAssetsError):
 class ProviderMissing(RagAssetsError):
     """Vectors cannot be made here: no package, key, network or service. Callers report the space as
     `not_executed` with this reason."""
+
+
+class GateError(RagAssetsError):
+    """A gate keeps something from being done. `lines`: everything that is missing, each with its
+    remedy. The input was sound: the command's exit status is 1, not 2."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = list(lines)
+        super().__init__("\n".join(self.lines))

@@ -205,6 +205,11 @@ MEASURED = (
     "metric_intervals",
     "thresholds",
     "threshold_curve",
+    "budgets",
+    "tombstones",
+    "decisions",
+    "checklist",
+    "space_switches",
 )
 # What came before; see rag_assets.history.
 HISTORY = (

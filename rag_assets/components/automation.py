@@ -13,6 +13,7 @@ from typing import Any
 
 import dagster as dg
 
+from rag_assets.canonical.corpus import digest
 from rag_assets.components.suite import SUITE_TAG, Suite
 
 C = dg.AutomationCondition
@@ -20,61 +21,62 @@ Condition = Any  # Dagster's classes of conditions that can be labelled are not 
 Quantifier = Callable[[Condition], Condition]
 
 
-class OnlyWarns(dg.AutomationCondition[dg.AssetCheckKey]):
-    """True for a check whose latest evaluation does not block: Dagster's own conditions count a
-    warning as a failure, and a space that could not be executed would stop its suite for ever."""
+class Unblocked(dg.AutomationCondition[dg.AssetKey]):
+    """True for an asset whose blocking checks ran on its latest materialization and let it pass.
+
+    Dagster's own condition counts a warning as a failure: a space that could not be executed would
+    stop its suite for ever.
+    """
 
     @property
     def name(self) -> str:
-        return "only_warns"
+        return "passed_or_warned_by_blocking_checks"
 
-    def evaluate(
-        self, context: dg.AutomationContext[dg.AssetCheckKey]
-    ) -> dg.AutomationResult[dg.AssetCheckKey]:
-        instance = context.asset_graph_view.instance
-        record = instance.get_latest_asset_check_evaluation_record(context.key)
-        found = record.evaluation if record else None
-        warns = found is not None and found.severity == dg.AssetCheckSeverity.WARN
-        return dg.AutomationResult(
-            context, context.candidate_subset if warns else context.get_empty_subset()
-        )
+    async def evaluate(  # type: ignore[override]
+        self, context: dg.AutomationContext[dg.AssetKey]
+    ) -> dg.AutomationResult[dg.AssetKey]:
+        view, graph = context.asset_graph_view, context.asset_graph
+        for key in graph.get(context.key).check_keys:
+            if not graph.get(key).blocking:
+                continue
+            record = view.instance.get_latest_asset_check_evaluation_record(key)
+            found = record.evaluation if record else None
+            # A check that is planned, or whose run failed before it, has something else there.
+            if (
+                record is None
+                or not isinstance(found, dg.AssetCheckEvaluation)
+                or not (found.passed or found.severity == dg.AssetCheckSeverity.WARN)
+                or not await record.targets_latest_materialization(view)
+            ):
+                return dg.AutomationResult(context, context.get_empty_subset())
+        return dg.AutomationResult(context, context.candidate_subset)
 
 
 # Said of every check, or runs would leave out those that are defined apart from their assets: the
 # guard builds only on versions whose checks ran.
 WITH_ITS_ASSET = C.any_deps_match(C.will_be_requested()).with_label("asset_will_be_requested")
 
-_CHECKED = C.all_checks_match(
-    C.check_passed() | (C.check_failed() & OnlyWarns()), blocking_only=True
-).with_label("all_blocking_checks_passed")
 
-
-def _wanted(any_input: Quantifier, any_output: Quantifier) -> Condition:
-    """Something has changed since the outputs were last requested or made."""
+def _wanted(any_input: Quantifier) -> Condition:
+    """Something has changed since the asset was last requested or made."""
     return (
-        (
-            any_input(C.data_version_changed())
-            | any_output(C.code_version_changed())
-            | any_output(C.newly_missing())
-        )
+        (any_input(C.data_version_changed()) | C.code_version_changed() | C.newly_missing())
         .since(C.newly_requested() | C.newly_updated())
         .with_label("wanted")
     )
 
 
-def _condition(any_input: Quantifier, any_output: Quantifier) -> Condition:
+def _condition(any_input: Quantifier) -> Condition:
     """Wanted, and every input is there, checked, and will stay as it is.
 
     An input that is itself wanted is waited for, also while it waits for something else: results
     must not be searched with yesterday's index because today's is made only after the embeddings.
     """
-    unsettled = _wanted(C.any_deps_match, lambda asset: asset) | C.in_progress()
+    absent = C.missing() | C.in_progress() | C.execution_failed()
+    not_yet = absent | ~Unblocked() | _wanted(C.any_deps_match)
     return (
-        _wanted(any_input, any_output)
-        & ~any_input(C.missing()).with_label("any_deps_missing")
-        & ~any_input(unsettled).with_label("any_deps_unsettled")
-        & ~any_input(C.execution_failed()).with_label("any_deps_failed")
-        & ~any_input(~_CHECKED).with_label("any_deps_blocked_by_checks")
+        _wanted(any_input)
+        & ~any_input(not_yet).with_label("any_deps_missing_unchecked_or_unsettled")
         & ~C.in_progress()
     )
 
@@ -82,19 +84,21 @@ def _condition(any_input: Quantifier, any_output: Quantifier) -> Condition:
 def automated(definition: dg.AssetsDefinition) -> dg.AssetsDefinition:
     """The same assets with the condition under which they are materialized without being asked.
 
-    Where one step makes several assets, the last one carries the condition for all of them, and
-    over the inputs of all: Dagster requests them together.
+    Where one step makes several assets, Dagster requests them together: the last one carries the
+    condition for all of them, over the inputs of all and with the code of all.
     """
-    outputs = [spec.key for spec in definition.specs]
-    if len(outputs) == 1:
-        condition = _condition(C.any_deps_match, lambda asset: asset)
+    specs = list(definition.specs)
+    if len(specs) == 1:
+        condition, code = _condition(C.any_deps_match), specs[0].code_version
     else:
-        deps = {dep.asset_key for spec in definition.specs for dep in spec.deps}
-        condition = _condition(_any_of(sorted(deps - {*outputs})), _any_of(outputs))
+        outputs = {spec.key for spec in specs}
+        inputs = {dep.asset_key for spec in specs for dep in spec.deps} - outputs
+        condition = _condition(_any_of(sorted(inputs)))
+        code = digest(*(str(spec.code_version) for spec in specs))[:12]
     return definition.map_asset_specs(
         lambda spec: (
-            spec.replace_attributes(automation_condition=condition)
-            if spec.key == outputs[-1]
+            spec.replace_attributes(automation_condition=condition, code_version=code)
+            if spec.key == specs[-1].key
             else spec
         )
     )
@@ -126,5 +130,5 @@ def automation_sensor(
         if enabled
         else dg.DefaultSensorStatus.STOPPED,
         run_tags={SUITE_TAG: suite.name},
-        use_user_code_server=True,  # for OnlyWarns
+        use_user_code_server=True,  # for a condition of our own
     )

@@ -39,6 +39,7 @@ RESULT_VALIDATION = "result_validation"
 GROUND_TRUTH = "ground_truth_agrees"
 INDEX_TRAINING = "index_training"
 MECHANICAL_GATES = "mechanical_gates"
+RELEASE_CHECKLIST = "release_checklist"
 CHANGES = ("content_changes", "access_changes", "contract_changes")
 
 _DESCRIPTIONS = {
@@ -68,6 +69,9 @@ _DESCRIPTIONS = {
     "items, and each agrees with the canonical items. On failure: read only_old, only_new and "
     "canonical_mismatches in the audit, bring the sources into line and materialize again. The "
     "release is published all the same and says that its gates failed.",
+    RELEASE_CHECKLIST: "Great Expectations suite: no item of the release checklist fails. What was "
+    "not executed or needs a decision warns. Until every item passes, or a person accepted that it "
+    "was not executed, `rag-assets activate` refuses. The release is published all the same.",
     REGRESSION_GATES: "Great Expectations suite: no declared measure is below its floor or fell, "
     "against the pinned baseline, by more than is allowed and by more than chance. On failure: "
     "look at worse_queries; mend the cause, or accept it as a person: change the bound in the "

@@ -26,6 +26,7 @@ from rag_assets.components.external_runs import external_run_asset
 from rag_assets.components.fields import (
     Audit,
     Automation,
+    BudgetsFields,
     DailySchedule,
     ExternalRun,
     Index,
@@ -34,6 +35,7 @@ from rag_assets.components.fields import (
     SourceWatch,
     Space,
     SweepFields,
+    declared_budgets,
     declared_gates,
     declared_indexes,
     declared_runs,
@@ -79,6 +81,14 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
         default=(), description="Experiments on the parameters of approximate indexes."
     )
     promotion: PromotionFields = Field(default_factory=PromotionFields)
+    budgets: BudgetsFields = Field(
+        default_factory=BudgetsFields, description="What serving must stay within."
+    )
+    tombstones: str | None = Field(
+        default=None,
+        description="Text file of ids of deleted items, one a line, relative to the project's "
+        "folder: none of them may be in any space or result.",
+    )
     benchmark_budget_s: float = Field(
         default=20, gt=0, description="Seconds for timing the indexes of one space."
     )
@@ -146,6 +156,8 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             sweeps=declared_sweeps(self.sweeps, indexes),
             runs=declared_runs(self.runs, indexes, space_ids),
             thresholds=Thresholds(**self.promotion.model_dump()),
+            budgets=declared_budgets(self.budgets),
+            tombstones=self.tombstones,
             benchmark_budget_s=self.benchmark_budget_s,
             sweep_budget_s=self.sweep_budget_s,
             kept_evaluations=self.kept_evaluations,

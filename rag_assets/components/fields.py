@@ -11,7 +11,13 @@ import dagster as dg
 from pydantic import Field, StrictInt
 
 from rag_assets.canonical.contracts import SpaceContract, canonical_json, contract_from
-from rag_assets.components.suite import AS_WRITTEN, DeclaredIndex, DeclaredRun, DeclaredSweep
+from rag_assets.components.suite import (
+    AS_WRITTEN,
+    DeclaredIndex,
+    DeclaredRun,
+    DeclaredSweep,
+)
+from rag_assets.decisions.tables import Budget
 from rag_assets.embeddings.derive import derivation_of
 from rag_assets.embeddings.plans import SpacePlan
 from rag_assets.embeddings.providers import provider_config
@@ -174,6 +180,31 @@ class Audit(dg.Model, dg.Resolvable):
     new: Annotated[str, AS_WRITTEN]
 
 
+class BudgetFields(dg.Model, dg.Resolvable):
+    """A bound on something that is measured."""
+
+    limit: float = Field(gt=0, allow_inf_nan=False)
+    source: str | None = Field(default=None, description="Who set it, or where it is written.")
+
+
+class CostFields(dg.Model, dg.Resolvable):
+    """A bound on cost, which nothing here measures: an estimate and where it comes from."""
+
+    limit: float = Field(gt=0, allow_inf_nan=False)
+    estimate: float = Field(ge=0, allow_inf_nan=False)
+    source: str = Field(min_length=1, description="What the estimate is based on.")
+
+
+class BudgetsFields(dg.Model, dg.Resolvable):
+    """What serving must stay within, for the default index of each space."""
+
+    p95_ms: BudgetFields | None = Field(default=None, description="At most.")
+    queries_per_second: BudgetFields | None = Field(default=None, description="At least.")
+    index_bytes: BudgetFields | None = Field(default=None, description="At most.")
+    build_ms: BudgetFields | None = Field(default=None, description="At most.")
+    cost_per_month: CostFields | None = Field(default=None, description="At most, in any currency.")
+
+
 class DailySchedule(dg.Model, dg.Resolvable):
     """When the suite is evaluated again."""
 
@@ -242,6 +273,14 @@ def _derived_contract(
     if parent is None:
         return None
     return replace(parent, space_id=space_id, derivation=canonical_json(dict(settings)))
+
+
+def declared_budgets(fields: BudgetsFields) -> tuple[Budget, ...]:
+    stated = fields.model_dump(exclude_none=True)
+    return tuple(
+        Budget(name, one["limit"], one.get("estimate"), one.get("source"))
+        for name, one in stated.items()
+    )
 
 
 def declared_indexes(

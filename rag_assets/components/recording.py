@@ -45,6 +45,7 @@ _CODE = (
     "statistics",
     "warehouse",
     "quality",
+    "decisions",
     "evaluation.py",
 )
 
@@ -66,6 +67,8 @@ def identity(
             for index in suite.indexes
         ],
         "runs": [asdict(run) for run in suite.runs],
+        "budgets": [asdict(budget) for budget in suite.budgets],
+        "tombstones": suite.tombstones,
         "regression": asdict(suite.regression),
         "baseline": baseline and baseline.digest,
     }

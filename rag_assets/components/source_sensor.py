@@ -57,7 +57,7 @@ def source_sensor(
         if enabled
         else dg.DefaultSensorStatus.STOPPED,
         description=f"Watches `{suite.source.shown}` and requests one run when its canonical "
-        "content has changed; spelling, order and time of the files do not count. Set its default "
+        "content has changed; spelling and time of the files do not count. Set its default "
         "state in the suite's defs.yaml.",
     )
     def watch(

@@ -13,6 +13,7 @@ import dagster as dg
 
 from rag_assets.canonical.contracts import SpaceContract
 from rag_assets.canonical.corpus import Corpus
+from rag_assets.decisions.tables import Budget
 from rag_assets.embeddings.plans import SpacePlan
 from rag_assets.errors import RagAssetsError
 from rag_assets.evaluation import EXACT, AuditedPair
@@ -97,6 +98,8 @@ class Suite:
     sweeps: tuple[DeclaredSweep, ...] = ()
     runs: tuple[DeclaredRun, ...] = ()
     thresholds: Thresholds = field(default_factory=Thresholds)
+    budgets: tuple[Budget, ...] = ()
+    tombstones: str | None = None  # path of a file of ids, relative to the project's folder
     regression: Regression = field(default_factory=Regression)
     benchmark_budget_s: float = 60.0
     sweep_budget_s: float = 600.0

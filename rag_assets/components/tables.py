@@ -7,22 +7,16 @@ from pathlib import Path
 
 import dagster as dg
 import duckdb
-import pyarrow as pa
 from markupsafe import Markup
 
-from rag_assets import clock
-from rag_assets.canonical.contracts import SpaceContract, canonical_json
-from rag_assets.canonical.corpus import Corpus, digest
-from rag_assets.canonical.files import read_corpus
+from rag_assets.canonical.corpus import digest
 from rag_assets.components.checks import (
-    CONTRACT_VALIDATION,
     MECHANICAL_GATES,
-    RESULT_VALIDATION,
-    built_on,
+    RELEASE_CHECKLIST,
     check_result,
     check_spec,
-    guarded,
 )
+from rag_assets.components.inputs import suite_base
 from rag_assets.components.markdown import column_meanings, markdown_header
 from rag_assets.components.recording import (
     CONTENT_CHANGES,
@@ -40,7 +34,6 @@ from rag_assets.components.report import (
 from rag_assets.components.shown_tables import plotted_numbers, shown_table
 from rag_assets.components.suite import (
     CANONICAL,
-    DeclaredIndex,
     StoreResource,
     Suite,
     asset_group,
@@ -51,23 +44,14 @@ from rag_assets.components.suite import (
     results_path,
     sweep_path,
 )
-from rag_assets.embeddings.files import read_embeddings
+from rag_assets.decisions.tables import DECISION_MODELS, decided_tables
 from rag_assets.evaluation import (
-    RESULTS_FILE,
-    SEARCHES_FILE,
     Judged,
-    SpaceStatus,
-    base_tables,
     build_checked,
-    space_item_rows,
 )
-from rag_assets.indexes.builds import NOT_EXECUTED, IndexBuild, read_index_build
-from rag_assets.indexes.specs import parameters
-from rag_assets.laboratory.defaults import default_decisions, default_index
 from rag_assets.laboratory.evidence import judge_indexes
-from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows, read_tables, rows_of
-from rag_assets.project import models_folder, project_root, shown_path, source_version
-from rag_assets.provenance import manifest
+from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows
+from rag_assets.project import models_folder, shown_path, source_version
 from rag_assets.quality.report import CheckReport
 from rag_assets.regression.baseline import Baseline, baseline_tables, read_baseline
 from rag_assets.regression.evidence import measured_today
@@ -75,20 +59,27 @@ from rag_assets.regression.judging import judge_gates
 from rag_assets.regression.rows import REGRESSION_GATES
 from rag_assets.report.by_table import pictures_by_table
 from rag_assets.statistics.evidence import compare_tables, interval_tables
-from rag_assets.store import Artifact, AssetPath, Store
-from rag_assets.thresholds.choice import threshold_tables
-from rag_assets.warehouse.build import BaseTable, TableSummary, summarize, table_digest
+from rag_assets.store import AssetPath
+from rag_assets.warehouse.build import TableSummary, summarize, table_digest
 from rag_assets.warehouse.models import Model
 from rag_assets.warehouse.release import Release, publish, reading
 
 AUDIT: AssetPath = ("migration_audit",)
 # Grouped with the audits: what people decide on, after what is measured.
-DECISIVE = ("check_results", "default_index", "index_promotion", "manifest", "regression_gates")
+DECISIVE = (
+    "check_results",
+    "default_index",
+    "index_promotion",
+    "manifest",
+    "regression_gates",
+    *DECISION_MODELS,
+)
 HISTORIC = ("evaluations", "heartbeats", "evaluation_comparison", "case_digests")
 # The tables that have a check, which the tables' own step evaluates.
 TABLE_CHECKS = (
     (AUDIT, MECHANICAL_GATES),
     ((REGRESSION_GATES,), REGRESSION_GATES),
+    ((RELEASE_CHECKLIST,), RELEASE_CHECKLIST),
     (CONTENT_CHANGES, "content_changes"),
     (CONTENT_CHANGES, "access_changes"),
     (CONTRACT_CHANGES, "contract_changes"),
@@ -133,7 +124,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
 
     The table canonical_items belongs to the asset of that name.
     """
-    code = source_version("evaluation.py", "warehouse", "quality", "regression")
+    code = source_version("evaluation.py", "warehouse", "quality", "regression", "decisions")
     shown = [model for model in models if (model.name,) != CANONICAL]
     specs = [_spec(suite, model, code) for model in shown]
     page = report_spec(suite, [spec.key for spec in specs])
@@ -150,7 +141,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
         with failures_in_plain_words():
             artifacts = store.of(suite, context.run.run_id)
             baseline = read_baseline(suite.folder, suite.name)
-            base, checked = _base(suite, artifacts, context.run.run_id)
+            base, checked = suite_base(suite, artifacts, context.run.run_id)
             identified = identity(suite, checked, models, baseline)
             history = suite_history(store.warehouse, suite)
             reports: list[tuple[str, CheckReport]] = []
@@ -234,7 +225,7 @@ def _judged(
     recording: Recording,
 ) -> Judged:
     """The promotion gate of every approximate index, every comparison with its statistics, the
-    regression gates, and what has changed."""
+    regression gates, the release checklist, and what has changed."""
     from rag_assets.quality.regression import check_regression_gates
 
     [[data]] = connection.sql(
@@ -243,8 +234,15 @@ def _judged(
     promotions = judge_indexes(connection, suite.thresholds, data)
     space_nos = {space_id: number for number, space_id in enumerate(suite.space_ids)}
     gates = judge_gates(suite.regression, measured_today(connection), baseline)
+    decided, checklist = decided_tables(
+        connection,
+        suite.name,
+        suite.folder,
+        vectors_given=suite.source.holds == "contracts",
+    )
     return Judged(
         {
+            **decided,
             "promotion": promotion_rows(promotions, space_nos),
             "comparisons": compare_tables(connection),
             "metric_intervals": interval_tables(connection),
@@ -252,150 +250,10 @@ def _judged(
         },
         [
             (REGRESSION_GATES, check_regression_gates(gates)),
+            (RELEASE_CHECKLIST, checklist),
             *recording.changes(connection),
         ],
     )
-
-
-def _index_build(space_id: str, index: DeclaredIndex, stored: Artifact) -> IndexBuild:
-    if stored.not_executed is None:
-        return read_index_build(stored.folder)
-    return IndexBuild(
-        space_id,
-        index.name,
-        index.spec.kind,
-        canonical_json(parameters(index.spec)),
-        index.spec.seed,
-        NOT_EXECUTED,
-        stored.not_executed,
-    )
-
-
-def _measured(
-    suite: Suite,
-    store: Store,
-    corpus: Corpus,
-    embeddings: Mapping[str, Artifact],
-    contracts: Sequence[SpaceContract],
-) -> dict[str, pa.Table]:
-    """What the laboratory found, and which index serves each space."""
-    parts: dict[str, list[pa.Table]] = {}
-    for space_id in suite.space_ids:
-        if suite.indexes_of(space_id):
-            times = store.read(benchmark_path(space_id))
-            built_on(times, embeddings[space_id])
-            if times.not_executed:
-                continue
-            parts.setdefault("benchmarks", []).append(
-                read_tables(times.folder, ["benchmarks"])["benchmarks"]
-            )
-    for sweep in suite.sweeps:
-        found = store.read(sweep_path(sweep))
-        built_on(found, embeddings[sweep.space_id])
-        if found.not_executed:
-            continue
-        for name, table in read_tables(found.folder, SWEEP_TABLES).items():
-            parts.setdefault(name, []).append(table)
-    tables = {name: pa.concat_tables(found) for name, found in parts.items()}
-    decided = {decision.space_id: decision for decision in default_decisions(suite.folder)}
-    chosen = default_index(suite.folder, suite.space_ids)
-    rows = []
-    for space_id, index_name in chosen.items():
-        decision = decided.get(space_id)
-        rows.append(
-            {
-                "space_no": corpus.space_no(space_id),
-                "index_name": index_name,
-                "decided_by": decision and decision.by,
-                "decided_at": decision and decision.when,
-                "why": decision and decision.why,
-                "evidence": decision and decision.evidence,
-            }
-        )
-    return {
-        **tables,
-        "default_indexes": rows_of("default_indexes", rows),
-        **threshold_tables(suite.folder, contracts),
-    }
-
-
-def _base(suite: Suite, store: Store, run_id: str) -> tuple[dict[str, BaseTable], list[Artifact]]:
-    """The base tables, and the versions they are made of: checked, and belonging together."""
-    canonical = guarded(store, CANONICAL, CONTRACT_VALIDATION)
-    corpus = read_corpus(canonical.folder)
-    space_items = []
-    spaces = []
-    results = []
-    builds = []
-    embedded = {}
-    checked = [canonical]
-    for space_id in suite.space_ids:
-        embeddings = guarded(store, embeddings_path(space_id), CONTRACT_VALIDATION)
-        built_on(embeddings, canonical)
-        embedded[space_id] = embeddings
-        checked.append(embeddings)
-        if embeddings.not_executed:
-            contract = corpus.contract(space_id)
-            spaces.append(SpaceStatus(contract, embeddings.not_executed))
-        else:
-            space = read_embeddings(embeddings.folder)
-            spaces.append(SpaceStatus(space.contract))
-            space_items.append(space_item_rows(space, corpus.space_no(space_id)))
-        for name in suite.result_names(space_id):
-            found = guarded(store, results_path(space_id, name), RESULT_VALIDATION)
-            built_on(found, canonical)
-            built_on(found, embeddings)
-            if not found.not_executed:
-                results.append(found)
-            checked.append(found)
-        for index in suite.indexes_of(space_id):
-            stored = store.read(index_path(space_id, index.name))
-            built_on(stored, embeddings)
-            builds.append(_index_build(space_id, index, stored))
-            checked.append(stored)
-    base = base_tables(
-        corpus,
-        spaces=spaces,
-        space_items=space_items,
-        results=[found.folder / RESULTS_FILE for found in results],
-        searches=[found.folder / SEARCHES_FILE for found in results],
-        index_builds=builds,
-        external=[(run.space_id, run.name) for run in suite.runs],
-        measured=_measured(suite, store, corpus, embedded, [space.contract for space in spaces]),
-        ks=suite.ks,
-        pairs=suite.pairs,
-        reports=_reports(suite, store, checked),
-        manifest=_manifest(suite, corpus, checked, run_id),
-    )
-    return base, checked
-
-
-def _reports(
-    suite: Suite, store: Store, checked: Sequence[Artifact]
-) -> Iterator[tuple[str, CheckReport]]:
-    for artifact in checked:
-        for report in store.read_checks(artifact).values():
-            yield f"{suite.name}/{artifact.name}", report
-
-
-def _manifest(
-    suite: Suite, corpus: Corpus, checked: Sequence[Artifact], run_id: str
-) -> dict[str, str]:
-    facts = {
-        "suite": suite.name,
-        "source": suite.source.shown,
-        "notice": suite.notice,
-        "evaluated_at": clock.utc_now().isoformat(timespec="seconds"),
-        "dagster_run_id": run_id,
-        "k": ", ".join(map(str, suite.ks)),
-        "audits": ", ".join(f"{pair.old}:{pair.new}" for pair in suite.pairs),
-        "seeds": "none: exact search uses no random numbers",
-        "ranking": "score descending on a grid of 2^-30 of the largest attainable score, "
-        "then item id ascending",
-    }
-    for artifact in checked:
-        facts[f"version {artifact.name}"] = artifact.version
-    return manifest(project_root(), facts)
 
 
 def _materialized(

@@ -10,6 +10,7 @@ from rag_assets.quality.changes import (
 from rag_assets.quality.embeddings import check_embeddings
 from rag_assets.quality.gates import check_mechanical_gates
 from rag_assets.quality.items import check_canonical_items
+from rag_assets.quality.release_checklist import check_release_checklist
 from rag_assets.quality.results import check_results
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "check_contract_changes",
     "check_embeddings",
     "check_mechanical_gates",
+    "check_release_checklist",
     "check_results",
 ]

@@ -21,7 +21,7 @@ from rag_assets.canonical.corpus import digest, digest_table
 from rag_assets.canonical.files import write_parquet
 from rag_assets.errors import InputError, Problem
 from rag_assets.regression.rows import BY_QUERY
-from rag_assets.whole_files import replace_file
+from rag_assets.whole_files import locked_folder, replace_file
 
 FILE = "baseline.parquet"
 _FORMAT = 1
@@ -67,7 +67,8 @@ def write_baseline(baseline: Baseline, folder: Path) -> Path:
     record = {"format": _FORMAT, "digest": baseline.digest, "header": asdict(baseline.header)}
     table = baseline.rows.replace_schema_metadata({_KEY: canonical_json(record)})
     path = folder / FILE
-    replace_file(path, lambda draft: write_parquet(table, draft))
+    with locked_folder(folder):  # whoever decides something there removes the drafts of the dead
+        replace_file(path, lambda draft: write_parquet(table, draft))
     return path
 
 

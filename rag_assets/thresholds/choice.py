@@ -113,6 +113,16 @@ def threshold_tables(folder: Path, contracts: Sequence[SpaceContract]) -> dict[s
     return {"thresholds": rows, "threshold_curve": pa.concat_tables(curves)}
 
 
+def calibrated_cases(folder: Path, space_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The ids of the cases that each space's threshold was chosen on, for spaces that have one."""
+    paths = {space_id: _path(folder, space_id) for space_id in space_ids}
+    return {
+        space_id: read_threshold(path).dev_case_ids
+        for space_id, path in paths.items()
+        if path.exists()
+    }
+
+
 def _path(folder: Path, space_id: str) -> Path:
     return folder / "thresholds" / f"{space_id}.json"
 

@@ -7,6 +7,13 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from rag_assets.canonical.corpus import CASES, ITEMS, QRELS, RESULTS, SPACE_ITEMS
+from rag_assets.decisions.schemas import (
+    BUDGETS,
+    CHECKLIST,
+    DECISIONS,
+    SPACE_SWITCHES,
+    TOMBSTONES,
+)
 from rag_assets.regression.baseline import BASELINE
 from rag_assets.regression.rows import BY_QUERY, GATES
 from rag_assets.statistics.comparisons import COMPARISONS
@@ -296,6 +303,12 @@ BASE: Mapping[str, pa.Schema] = {
             ("evidence", pa.string()),
         ]
     ),
+    # What people state and decide: see rag_assets.decisions.
+    "budgets": BUDGETS,
+    "tombstones": TOMBSTONES,
+    "decisions": DECISIONS,
+    "checklist": CHECKLIST,
+    "space_switches": SPACE_SWITCHES,
     "checks": pa.schema(
         [
             ("check_name", pa.string()),
@@ -360,6 +373,10 @@ NULLABLE = frozenset(
         ("sweep_verdicts", "stopped_at"),
         *(("operating_points", name) for name in ("value", "mean_recall", "mean_p95_ms")),
         *(("default_indexes", name) for name in ("decided_by", "decided_at", "why", "evidence")),
+        *(("budgets", name) for name in ("estimate", "source")),
+        ("decisions", "reason"),
+        *(("checklist", name) for name in ("decided_by", "decided_at")),
+        *(("space_switches", name) for name in ("evaluation_id", "forced")),
         ("checks", "details"),
         ("manifest", "value"),
         *(("history_metrics", name) for name in HISTORY_METRICS.names),

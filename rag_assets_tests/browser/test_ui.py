@@ -122,6 +122,18 @@ def test_the_audit_shows_its_table(ui: Server, page: Page) -> None:
     assert fields["delta mean ndcg at k"] == "0.0000"
 
 
+@pytest.mark.usefixtures("materialized")
+def test_the_report_asset_shows_its_pictures_and_where_the_file_is(ui: Server, page: Page) -> None:
+    page.goto(f"{ui.url}/assets/toy/report")
+    page.get_by_text("warehouse/reports/toy.html").first.wait_for()
+    page.get_by_text("Show Markdown").first.click()
+    picture = page.get_by_role("dialog").get_by_role("img", name="means at k = 3")
+    picture.wait_for()
+    drawn = "image => image.decode().then(() => image.naturalWidth)"
+    assert picture.evaluate(drawn) > 500
+    assert (ui.warehouse / "reports" / "toy.html").is_file()
+
+
 def test_the_daily_schedule_is_there_and_off(ui: Server, page: Page) -> None:
     page.goto(f"{ui.url}/locations/rag-assets/schedules/evaluate_toy_schedule")
     page.get_by_text("At 05:00 AM UTC").first.wait_for()

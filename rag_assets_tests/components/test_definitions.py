@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster.components.resolved.errors import ResolutionException
 from dagster.components.testing import create_defs_folder_sandbox
 from pydantic import ValidationError
@@ -46,6 +47,7 @@ toy/content_changes:content_changes
 toy/contract_changes:contract_changes
 toy/migration_audit:mechanical_gates
 toy/regression_gates:regression_gates
+toy/release_checklist:release_checklist
 toy/toy-v1/embeddings:contract_validation
 toy/toy-v1/exact_results:result_validation
 toy/toy-v1/ivf_pq_index:index_training
@@ -82,7 +84,40 @@ def test_every_suite_has_a_job_and_a_schedule_that_is_off(shipped: dg.Definition
     for schedule in schedules.values():
         assert schedule.default_status == dg.DefaultScheduleStatus.STOPPED
         assert str(schedule.cron_schedule).endswith(" * * *")  # daily
-    assert not list(shipped.sensors or ())
+
+
+def test_every_suite_has_an_automation_and_those_with_files_a_watch_both_off(
+    shipped: dg.Definitions,
+) -> None:
+    sensors = {sensor.name: sensor for sensor in shipped.get_repository_def().sensor_defs}
+    suites = {path.parent.name for path in (ROOT / "rag_assets" / "defs").glob("*/defs.yaml")}
+    assert set(sensors) == {f"evaluate_{suite}_automation" for suite in suites} | {
+        f"evaluate_{suite}_source_sensor" for suite in suites - {"p1_synthetic"}
+    }
+    for sensor in sensors.values():
+        assert sensor.default_status == dg.DefaultSensorStatus.STOPPED
+    switched = EvaluationSuite.resolve_from_dict(
+        {**SUITE, "watch": {"enabled": True, "every_seconds": 5}, "automation": {"enabled": True}}
+    ).build_defs(dg.ComponentTree.for_test().load_context)
+    for sensor in switched.sensors or ():
+        assert sensor.default_status == dg.DefaultSensorStatus.RUNNING  # type: ignore[union-attr]
+
+
+def test_one_of_the_assets_that_a_step_makes_carries_its_condition(shipped: dg.Definitions) -> None:
+    graph = shipped.resolve_asset_graph()
+    automatic = {
+        key for key in graph.get_all_asset_keys() if graph.get(key).automation_condition is not None
+    }
+    [table] = of_toy(automatic) - set(TOY_ASSETS.split())
+    assert of_toy(automatic) == set(TOY_ASSETS.split()) | {table}
+    for key in graph.asset_check_keys:
+        assert graph.get(key).automation_condition is not None, key
+
+
+def test_the_ui_is_sent_definitions_that_it_can_read(shipped: dg.Definitions) -> None:
+    """Conditions of our own must not be sent as Dagster's: the UI would show no suite at all."""
+    snapshot = RepositorySnap.from_def(shipped.get_repository_def())
+    assert len(dg.deserialize_value(dg.serialize_value(snapshot), RepositorySnap).asset_nodes) > 0
 
 
 def test_every_asset_says_what_it_is_and_whose(shipped: dg.Definitions) -> None:

@@ -38,9 +38,9 @@ def run(workshop: Workshop) -> None:
 
 
 def warned(workshop: Workshop) -> set[str]:
-    """Checks that did not pass, other than the training of toy's tiny index."""
+    """Checks that did not pass, other than the training of toy's tiny index and the checklist."""
     rows = workshop.rows("SELECT check_name FROM check_results WHERE NOT passed")
-    return {row["check_name"] for row in rows} - {"index_training"}
+    return {row["check_name"] for row in rows} - {"index_training", "release_checklist"}
 
 
 def test_an_unchanged_run_adds_a_heartbeat_and_nothing_else(workshop: Workshop, day: Days) -> None:
