@@ -35,6 +35,7 @@ from rag_assets.components.suite import (
 from rag_assets.embeddings.cache import EmbeddingCache
 from rag_assets.embeddings.files import embeddings_digest, read_embeddings, write_embeddings
 from rag_assets.embeddings.plans import SpacePlan, make_space
+from rag_assets.embeddings.providers import PrecomputedConfig
 from rag_assets.errors import InputError, Problem
 from rag_assets.evaluation import space_results, write_results
 from rag_assets.history.blocked import refused_source
@@ -110,13 +111,29 @@ def canonical_items_asset(suite: Suite) -> dg.AssetsDefinition:
     return canonical_items
 
 
-def canonical_version(suite: Suite) -> str:
-    """The version that the canonical items would have now; nothing is stored."""
-    return digest(_reading_code(), corpus_digest(_read_source(suite).corpus))
+def versions_now(suite: Suite, cache: EmbeddingCache) -> dict[str, str]:
+    """The versions, by asset, that canonical items and precomputed vectors would have now.
+
+    Nothing is stored. Other vectors are made and not read: only making them would tell.
+    """
+    corpus = _read_source(suite).corpus
+    canonical = digest(_reading_code(), corpus_digest(corpus))
+    versions = {CANONICAL[0]: canonical}
+    for plan in suite.spaces:
+        if isinstance(plan.vectors, PrecomputedConfig):
+            space = make_space(plan, corpus, root=project_root(), cache=cache).space
+            assert space is not None  # they are files, which are there or refused
+            name = "/".join(embeddings_path(plan.space_id))
+            versions[name] = digest(_embedding_code(), canonical, embeddings_digest(space))
+    return versions
 
 
 def _reading_code() -> str:
     return source_version("canonical", "sources")
+
+
+def _embedding_code() -> str:
+    return source_version("canonical", "embeddings")
 
 
 def _read_source(suite: Suite) -> SourceRead:
@@ -127,7 +144,7 @@ def _read_source(suite: Suite) -> SourceRead:
 
 def embeddings_asset(suite: Suite, plan: SpacePlan) -> dg.AssetsDefinition:
     """The vectors of one space with what they embed."""
-    code = source_version("canonical", "embeddings")
+    code = _embedding_code()
     space_id = plan.space_id
     parents = [suite.key(*embeddings_path(plan.parent))] if plan.parent is not None else []
 

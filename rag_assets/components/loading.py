@@ -6,9 +6,10 @@ from pathlib import Path
 
 import yaml
 
-from rag_assets.components.chain import canonical_version
+from rag_assets.components.chain import versions_now
 from rag_assets.components.evaluation_suite import EvaluationSuite
-from rag_assets.components.suite import CANONICAL, Suite
+from rag_assets.components.suite import Suite
+from rag_assets.embeddings.cache import EmbeddingCache
 from rag_assets.errors import StoreError, UsageError
 from rag_assets.project import SUITE_TYPE, shown_path, suite_folder
 from rag_assets.run import suite_fault
@@ -34,15 +35,16 @@ def load_suite(name: str) -> Suite:
 
 def check_current(suite: Suite, warehouse: Path) -> Path:
     """The suite's current release. StoreError if there is none, or if it was made from other
-    content than the source holds now, or by another version of the code that reads it."""
+    content or vectors than the suite's files hold now, or by other code that reads them."""
     release = current_release(warehouse, suite.name)
     with reading(release) as connection:
-        found = connection.sql(
-            "SELECT value FROM manifest WHERE key = ?", params=[f"version {CANONICAL[0]}"]
-        ).fetchall()
-    if found != [(canonical_version(suite),)]:
+        made_of = dict(connection.sql("SELECT key, value FROM manifest").fetchall())
+    now = versions_now(suite, EmbeddingCache(warehouse / "embedding_cache"))
+    stale = [name for name, version in now.items() if made_of.get(f"version {name}") != version]
+    if stale:
         raise StoreError(
-            f"the current release of {suite.name} was made from other content than "
-            f"{suite.source.shown} holds now, or by other code; run: rag-assets run {suite.name}"
+            f"the current release of {suite.name} was made from other content than the suite's "
+            f"files hold now, or by other code ({', '.join(stale)}); "
+            f"run: rag-assets run {suite.name}"
         )
     return release

@@ -81,6 +81,8 @@ def corrected_p(p_adjusted: float, family_size: int | None) -> str:
     if family_size is None:
         return f"fewer than {MIN_CHANGED} queries changed"
     p_value = f"p = {p_adjusted:.{3 if p_adjusted < 0.1 else 2}f}"
+    if p_adjusted < 0.0005:
+        p_value = "p < 0.001"
     return p_value if family_size == 1 else f"{p_value} corrected for {family_size} tests"
 
 

@@ -196,7 +196,7 @@ def test_a_drop_fails_the_run_and_the_check_with_the_release_published(guard: Gu
     assert pinned is not None
     guard.source(fixture_tree(LOST))
     stale = guard.command("check", "guard")
-    refused(stale, "made from other content than data/guard.json holds now", "rag-assets run guard")
+    refused(stale, "made from other content", "(canonical_items)", "run: rag-assets run guard")
 
     result = guard.run()
     [evaluation] = [e for e in result.get_asset_check_evaluations() if not e.passed]
@@ -360,6 +360,32 @@ def forget(key: str) -> Callable[[Guarded], None]:
 def test_a_release_of_an_older_version_cannot_be_pinned(guard: Guarded, key: str) -> None:
     forget(key)(guard)
     refused(guard.pin(), "made by an older version", "run: rag-assets run guard")
+
+
+def test_a_release_of_other_precomputed_vectors_is_not_checked(guard: Guarded) -> None:
+    data = guard.root / "data"
+    (data / "qrels").mkdir()
+    for name, key in (("corpus", "d"), ("queries", "q")):
+        lines = [{"_id": f"{key}{n}", "text": f"A {name} text {n}."} for n in range(3)]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (data / f"{name}.jsonl").write_text(text, "utf-8")
+    (data / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\td0\t1\n", "utf-8")
+    for name, key in (("doc", "d"), ("query", "q")):
+        np.save(data / f"{name}_vectors.npy", np.eye(3, dtype=np.float32))
+        (data / f"{name}_ids.txt").write_text(f"{key}0\n{key}1\n{key}2\n", "utf-8")
+    contract = {"provider": "p", "model": "m", "revision": "1", "dimension": 3}
+    contract |= {"metric": "cosine", "normalized": True}
+    vectors = {"provider": "precomputed", "folder": "data"}
+    (guard.folder / FILE).unlink()
+    guard.write(
+        GATES[:1],
+        source={"format": "beir", "path": "data", "acl": "public"},
+        spaces=[{"space_id": "one", "contract": contract, "vectors": vectors}],
+    )
+    assert guard.run().success
+    assert guard.command("check", "guard").exit_code == 0
+    np.save(data / "query_vectors.npy", np.eye(3, dtype=np.float32)[::-1])
+    refused(guard.command("check", "guard"), "made from other content", "(one/embeddings)")
 
 
 def test_pinning_needs_a_release_a_name_and_a_reason(guard: Guarded) -> None:

@@ -132,6 +132,7 @@ def test_below_20_queries_nothing_is_concluded_however_large_the_drop() -> None:
     old, new = fallen([0.5] * 20)
     [row] = judged(regression(gate(max_drop=0.1)), measured(new), baseline(measured(old)))
     assert row["status"] == "fail"
+    assert row["sentence"].endswith("more than the 0.1 allowed (p < 0.001)")
 
 
 def test_with_fewer_than_6_changed_queries_nothing_is_concluded() -> None:
