@@ -61,7 +61,7 @@ from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows, read_tab
 from rag_assets.project import models_folder, project_root, shown_path, source_version
 from rag_assets.provenance import manifest
 from rag_assets.quality.report import CheckReport
-from rag_assets.report.by_table import pictures_by_table
+from rag_assets.report.page import report_of
 from rag_assets.statistics.evidence import compare_tables, interval_tables
 from rag_assets.store import Artifact, AssetPath, Store
 from rag_assets.thresholds.choice import threshold_tables
@@ -114,11 +114,11 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
     code = source_version("evaluation.py", "warehouse", "quality")
     shown = [model for model in models if (model.name,) != CANONICAL]
     specs = [_spec(suite, model, code) for model in shown]
-    report = report_spec(suite, [spec.key for spec in specs])
+    about_them = report_spec(suite, [spec.key for spec in specs])
 
     # The report belongs to the step that publishes: a failed gate would stop a step of its own.
     @dg.multi_asset(
-        specs=[*specs, report],
+        specs=[*specs, about_them],
         check_specs=[check_spec(suite, AUDIT, MECHANICAL_GATES)],
         name=f"{asset_group(suite.name)}__tables",
     )
@@ -149,7 +149,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
             context.log.info(f"published {shown_path(release.path)}")
             with reading(release.path) as connection:
                 built = summarize(connection)
-                pictures = pictures_by_table(connection)
+                report = report_of(connection, suite.name, release.release_id, redact=False)
                 results = [
                     _materialized(
                         suite,
@@ -158,14 +158,14 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                         connection,
                         release,
                         store.warehouse,
-                        pictures.get(model.name, {}),
+                        report.pictures.get(model.name, {}),
                         [check_result(suite, AUDIT, gates[0])] if (model.name,) == AUDIT else [],
                     )
                     for model in shown
                 ]
         yield from results
         with failures_in_plain_words():
-            yield written_report(suite, store.warehouse, pictures)
+            yield written_report(suite, store.warehouse, report)
 
     return tables
 
