@@ -13,6 +13,7 @@ from rag_assets.components.suite import Suite, asset_group
 from rag_assets.project import shown_path, source_version
 from rag_assets.report.canvas import data_uri
 from rag_assets.report.files import report_path, write_report
+from rag_assets.report.page import Report
 
 REPORT = "report"
 # Pictures are links of more than 1000 characters, which the UI keeps behind a button.
@@ -35,26 +36,24 @@ def report_spec(suite: Suite, tables: Sequence[dg.AssetKey]) -> dg.AssetSpec:
     )
 
 
-def written_report(
-    suite: Suite, warehouse: Path, pictures: Mapping[str, Mapping[str, Markup]]
-) -> dg.MaterializeResult[None]:
+def written_report(suite: Suite, warehouse: Path, made: Report) -> dg.MaterializeResult[None]:
     """Write the report of the current release, as `rag-assets report` does."""
-    written = write_report(warehouse, suite.name)
+    report = write_report(warehouse, suite.name, made=made).report
     return dg.MaterializeResult(
         asset_key=suite.key(REPORT),
         metadata={
             **report_link(suite, warehouse),
-            "release": written.release_id,
-            "gates_and_checks": "passed" if written.report.passed else "not all passed",
-            "bytes": len(written.report.html.encode()),
+            "release": report.release_id,
+            "gates_and_checks": "passed" if report.passed else "not all passed",
+            "bytes": len(report.html.encode()),
             "without texts": f"rag-assets report {suite.name} --redact",
             **{
                 title: value
-                for shown in pictures.values()
+                for shown in report.pictures.values()
                 for title, value in shown_pictures(shown).items()
             },
         },
-        data_version=dg.DataVersion(digest(written.report.html)),
+        data_version=dg.DataVersion(digest(report.html)),
     )
 
 

@@ -57,7 +57,7 @@ from rag_assets.regression.baseline import Baseline, baseline_tables, read_basel
 from rag_assets.regression.evidence import measured_today
 from rag_assets.regression.judging import judge_gates
 from rag_assets.regression.rows import REGRESSION_GATES
-from rag_assets.report.by_table import pictures_by_table
+from rag_assets.report.page import report_of
 from rag_assets.statistics.evidence import compare_tables, interval_tables
 from rag_assets.store import AssetPath
 from rag_assets.warehouse.build import TableSummary, summarize, table_digest
@@ -127,11 +127,11 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
     code = source_version("evaluation.py", "warehouse", "quality", "regression", "decisions")
     shown = [model for model in models if (model.name,) != CANONICAL]
     specs = [_spec(suite, model, code) for model in shown]
-    page = report_spec(suite, [spec.key for spec in specs])
+    about_them = report_spec(suite, [spec.key for spec in specs])
 
     # The report belongs to the step that publishes: a failed gate would stop a step of its own.
     @dg.multi_asset(
-        specs=[*specs, page],
+        specs=[*specs, about_them],
         check_specs=[check_spec(suite, asset, name) for asset, name in TABLE_CHECKS],
         name=f"{asset_group(suite.name)}__tables",
     )
@@ -170,7 +170,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
             context.log.info(f"published {shown_path(release.path)}")
             with reading(release.path) as connection:
                 built = summarize(connection)
-                pictures = pictures_by_table(connection)
+                page = report_of(connection, suite.name, release.release_id, redact=False)
                 results = [
                     _materialized(
                         suite,
@@ -179,7 +179,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                         connection,
                         release,
                         store.warehouse,
-                        pictures.get(model.name, {}),
+                        page.pictures.get(model.name, {}),
                         [
                             check_result(suite, (model.name,), report)
                             for table, report in reports
@@ -190,7 +190,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
                 ]
         yield from results
         with failures_in_plain_words():
-            yield written_report(suite, store.warehouse, pictures)
+            yield written_report(suite, store.warehouse, page)
 
     return tables
 

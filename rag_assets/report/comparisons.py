@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 from markupsafe import Markup
@@ -44,7 +44,7 @@ class Comparison:
     `rows` are those of comparison_statistics with `label`, `result` and `told`, their sentence as
     one. `lead` says what came out as a whole, `overall` are the rows at the largest k over all
     queries, `concluded` the other rows that are more than chance. `tally` is (result, how many
-    rows), without zeros.
+    rows), without zeros. The picture is empty where there is nothing to conclude.
     """
 
     before: str
@@ -201,10 +201,13 @@ def _compared(
         row["told"] = f"{told[:1].upper()}{told[1:]}."
         ends = (row["interval_low"], row["interval_high"])
         row["interval"] = None if None in ends else change_interval(*ends)
+    made = Comparison(*sides, rows, k, Markup())
+    if made.nothing_to_conclude:
+        return [made]
     everywhere = [row for row in rows if row["subgroup"] is None]
     by_subgroup = [row for row in rows if row["subgroup"] and _main(row, k)]
-    picture = forest({ALL_QUERIES: everywhere, f"nDCG@{k} by subgroup": _drawn(by_subgroup)}, name)
-    return [Comparison(*sides, rows, k, picture)]
+    blocks = {ALL_QUERIES: everywhere, f"nDCG@{k} by subgroup": _drawn(by_subgroup)}
+    return [replace(made, picture=forest(blocks, name))]
 
 
 def _main(row: Row, k: int) -> bool:

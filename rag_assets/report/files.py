@@ -16,7 +16,6 @@ class ReportFile:
     """A report that was written."""
 
     path: Path
-    release_id: str
     report: Report
 
 
@@ -26,12 +25,18 @@ def report_path(warehouse: Path, suite: str, *, redact: bool = False) -> Path:
 
 
 def write_report(
-    warehouse: Path, suite: str, *, output: Path | None = None, redact: bool = False
+    warehouse: Path,
+    suite: str,
+    *,
+    output: Path | None = None,
+    redact: bool = False,
+    made: Report | None = None,
 ) -> ReportFile:
     """Write the report of the suite's current release, whole or not at all, over an earlier one.
 
     Writers into one folder wait for each other, and each reads the release that is current when its
-    turn comes: an older report never replaces a newer one. StoreError without a release; UsageError
+    turn comes: an older report never replaces a newer one. `made`, with texts unless `redact`, is
+    taken where it is of that release. StoreError without a release; UsageError
     where the file would replace something that is no report, or its folder does not exist.
     """
     current_release(warehouse, suite)
@@ -41,11 +46,13 @@ def write_report(
     _check_replaceable(path)  # before the work, not only after it
     with locked_folder(path.parent):
         release = current_release(warehouse, suite)
-        with reading(release) as con:
-            report = report_of(con, suite, release.stem, redact=redact)
+        report = made
+        if report is None or report.release_id != release.stem:
+            with reading(release) as con:
+                report = report_of(con, suite, release.stem, redact=redact)
         _check_replaceable(path)
         replace_text(path, report.html)
-    return ReportFile(path, release.stem, report)
+    return ReportFile(path, report)
 
 
 def _check_replaceable(path: Path) -> None:

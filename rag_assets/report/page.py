@@ -6,7 +6,7 @@ The same release gives the same bytes, with equal library versions: nothing here
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -36,10 +36,16 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`passed` is true if every mechanical gate passed and no check failed (warnings aside)."""
+    """`passed` is true if every mechanical gate passed and no check failed (warnings aside).
 
+    `pictures`: table -> title -> the picture of its numbers. What has no defined number, or nothing
+    to conclude, has none.
+    """
+
+    release_id: str
     html: str
     passed: bool
+    pictures: Mapping[str, Mapping[str, Markup]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,24 @@ def report_of(
     )
     passed = all(pair.state == verdicts.PASSED for pair in pairs)
     passed = passed and not _tally(ran, verdicts.FAILED)
-    return Report(FIRST_LINE + html.strip() + "\n", passed)
+    return Report(release_id, FIRST_LINE + html.strip() + "\n", passed, _by_table(found))
+
+
+def _by_table(found: Row) -> dict[str, dict[str, Markup]]:
+    compared = {one.title: one for one in found["comparisons"]}
+    forests = {title: one.picture for title, one in compared.items()}
+    migrations = {title: one.picture for title, one in compared.items() if not one.of_index}
+    titled = {
+        "metric_by_space": {f"means at k = {found['k']}": found["means_picture"]},
+        "metric_by_subgroup": {f"nDCG@{found['k']} by subgroup": found["subgroups_picture"]},
+        "migration_audit": migrations,
+        "comparison_statistics": forests,
+        "index_benchmark": {"recall, latency and size": found["benchmark_picture"]},
+    }
+    return {
+        table: {title: picture for title, picture in pictures.items() if picture}
+        for table, pictures in titled.items()
+    }
 
 
 def _pair(

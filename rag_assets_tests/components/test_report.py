@@ -11,13 +11,14 @@ import dagster as dg
 import pytest
 
 from rag_assets.report.files import report_path, write_report
+from rag_assets.report.page import report_of
 from rag_assets.warehouse.build import build
 from rag_assets.warehouse.release import current_release, publish
 from rag_assets.whole_files import locked_folder
 from rag_assets_tests.components.suites import declared, ran
 from rag_assets_tests.conftest import Tree, item_in
 from rag_assets_tests.report.test_page import MOVED, parsed
-from rag_assets_tests.warehouse.examples import MODELS, base_tables
+from rag_assets_tests.warehouse.examples import MODELS, base_tables, built
 
 Metadata = dict[str, dict[str, Any]]
 
@@ -92,25 +93,27 @@ def test_a_file_that_is_no_report_stays_and_the_release_is_published(
     assert "exists and is no report" in str(failure.step_failure_data.user_failure_data.description)
 
 
-@pytest.mark.parametrize("redact", [False, True])
-def test_a_writer_that_waited_writes_the_newest_release(tmp_path: Path, redact: bool) -> None:
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_writer_that_waited_writes_the_newest_release(tmp_path: Path, prepared: bool) -> None:
     def published() -> str:
         release = publish(
             lambda con: build(con, base_tables(MOVED), MODELS), warehouse=tmp_path, suite="moved"
         )
         return release.release_id
 
-    published()
-    path = report_path(tmp_path, "moved", redact=redact)
+    older = published()
+    made = report_of(built(MOVED), "moved", older, redact=False) if prepared else None
+    path = report_path(tmp_path, "moved")
     path.parent.mkdir()
     written = []
     writer = threading.Thread(
-        target=lambda: written.append(write_report(tmp_path, "moved", redact=redact))
+        target=lambda: written.append(write_report(tmp_path, "moved", made=made))
     )
     with locked_folder(path.parent):
         writer.start()
         newest = published()
         assert not path.exists()
     writer.join(60)
-    assert written[0].release_id == newest
+    assert written[0].report.release_id == newest
     assert newest in path.read_text("utf-8")
+    assert older not in path.read_text("utf-8")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import duckdb
 import pytest
+from markupsafe import Markup
 
-from rag_assets.report.by_table import pictures_by_table
 from rag_assets.report.canvas import data_uri
 from rag_assets.report.page import report_of
 from rag_assets.statistics import evidence
@@ -21,6 +23,10 @@ from rag_assets_tests.warehouse.examples import Example, built
 
 def page_of(example: Example) -> str:
     return report_of(judged(built(example)), "examples", "r1", redact=False).html
+
+
+def pictures_of(con: duckdb.DuckDBPyConnection) -> Mapping[str, Mapping[str, Markup]]:
+    return report_of(con, "examples", "r1", redact=False).pictures
 
 
 def picture(html: str, after: str) -> str:
@@ -112,7 +118,7 @@ def test_index_costs_are_drawn_with_recall_latency_and_size() -> None:
 
 
 def test_a_table_has_the_pictures_of_its_numbers() -> None:
-    drawn = pictures_by_table(judged(built(MANY)))
+    drawn = pictures_of(judged(built(MANY)))
     assert {table: list(titled) for table, titled in drawn.items()} == {
         "metric_by_space": ["means at k = 3"],
         "metric_by_subgroup": ["nDCG@3 by subgroup"],
@@ -120,9 +126,9 @@ def test_a_table_has_the_pictures_of_its_numbers() -> None:
         "comparison_statistics": ["old → new with exact"],
         "index_benchmark": [],
     }
-    few = pictures_by_table(judged(built(MOVED)))
+    few = pictures_of(judged(built(MOVED)))
     assert few["comparison_statistics"] == {}, "nothing can be concluded, so nothing is drawn"
-    assert list(pictures_by_table(judged(ann_release()))["index_benchmark"]) == [
+    assert list(pictures_of(judged(ann_release()))["index_benchmark"]) == [
         "recall, latency and size"
     ]
 
@@ -133,7 +139,7 @@ def test_a_picture_alone_is_one_well_formed_svg_with_its_colours(name: str) -> N
         case_id: replace(case, subgroups=(name,)) if case.subgroups else case
         for case_id, case in MANY.cases.items()
     }
-    drawn = pictures_by_table(judged(built(replace(MANY, cases=cases))))
+    drawn = pictures_of(judged(built(replace(MANY, cases=cases))))
     kind, _, data = data_uri(drawn["metric_by_subgroup"]["nDCG@3 by subgroup"]).partition(",")
     assert kind == "data:image/svg+xml;base64"
     svg = ElementTree.fromstring(base64.b64decode(data))
