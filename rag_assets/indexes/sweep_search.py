@@ -157,12 +157,12 @@ def _scan_lists(
         # At a step nothing counts that is no better than the k-th of any step before.
         bars = np.maximum.accumulate(top.kth.reshape(count, -1)[query_rows], axis=1)
         least = bars[np.arange(len(steps)), steps]
-        grouped, peaks = group_peaks(tile)
+        peaks = group_peaks(tile)
         fresh = least == top.lowest
         if fresh.any() and len(peaks) >= k:
             cut = len(peaks) - k
             least[fresh] = np.partition(peaks[:, fresh], cut, axis=0)[cut]
-        places, columns = reached(tile, grouped, peaks, least)
+        places, columns = reached(tile, peaks, least)
         found = tile[places, columns]
         keys = query_rows * len(values) + steps
         with lock:
