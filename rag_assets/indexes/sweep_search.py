@@ -5,7 +5,8 @@ each list is decoded once for all queries that ever probe it, which are scored b
 product, and each query keeps a top k per step of the sweep: of the lists that a value adds to the
 value before. The answer for a value is the best k of its step and of all steps before. (FAISS
 searches the few nearest lists of each query first, for the k-th score in them rules out most of
-what is in the others.)
+what is in the others.) Where `bfloat16` is faster, products of rounded vectors rule out what cannot
+count, and only the rest is scored in float32.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from rag_assets.errors import UsageError
 from rag_assets.indexes.ann import AnnIndex
+from rag_assets.indexes.bfloat16 import product_errors, rounded_products
 from rag_assets.indexes.exact import positive_k
 from rag_assets.indexes.faiss_build import check_range, engine_vectors
 from rag_assets.indexes.faiss_engine import Engine, engine_threads, load_faiss
@@ -31,6 +33,8 @@ _FIRST = 4
 # By how much FAISS's targets and those here may differ, relative to |q|² + |x|² of the largest x:
 # several times what float32 takes from either.
 _APART = 2.0**-16
+# Where more than one target in so many is left after bfloat16, all are computed in float32.
+_FEW = 32
 
 Found = tuple[np.ndarray, np.ndarray]
 
@@ -138,7 +142,8 @@ def _scan_lists(
     # float32[m, steps]: at a step nothing counts that is below the k-th of the answer so far.
     bars = np.full((count, len(values)), top.lowest)
     bars[:, np.searchsorted(values, first, side="right") :] = known[:, np.newaxis]
-    if squared:  # the product's last term is -|x|²/2
+    errors = product_errors(vectors)
+    if squared:  # the last term of a product is -|x|²/2
         vectors = np.column_stack([vectors, np.full(count, -0.5, dtype=np.float32)])
     lock = threading.Lock()
 
@@ -156,23 +161,22 @@ def _scan_lists(
                 rows, codes = rows[seen], codes[seen]
                 if len(rows) == 0:
                     continue
-            decoded = _decode(lists, number, codes)
-            if squared:
-                decoded = np.column_stack([decoded, np.vecdot(decoded, decoded)])
-            take(decoded @ vectors[query_of[probes]].T, rows, query_of[probes], step_of[probes])
+            query_rows, steps = query_of[probes], step_of[probes]
+            places, columns, targets = _reaching(
+                _decode(lists, number, codes),
+                vectors[query_rows],
+                None if errors is None else errors[query_rows],
+                bars[query_rows, steps],
+                k,
+            )
+            take(query_rows[columns], steps[columns], rows[places], targets)
 
-    def take(tile: np.ndarray, rows: np.ndarray, query_rows: np.ndarray, steps: np.ndarray) -> None:
-        """Account for targets, float32[b, q], of a list's documents for those who probe it."""
-        least = bars[query_rows, steps]
-        peaks = group_peaks(tile)
-        fresh = least == top.lowest
-        if fresh.any() and len(peaks) >= k:
-            cut = len(peaks) - k
-            least[fresh] = np.partition(peaks[:, fresh], cut, axis=0)[cut]
-        places, columns = reached(tile, peaks, least)
-        keys = query_rows * len(values) + steps
+    def take(
+        query_rows: np.ndarray, steps: np.ndarray, rows: np.ndarray, targets: np.ndarray
+    ) -> None:
         with lock:
-            met = top.take(keys[columns], rows[places], tile[places, columns]) // len(values)
+            keys = query_rows * len(values) + steps
+            met = top.take(keys, rows, targets) // len(values)
             kth = np.maximum.accumulate(top.kth.reshape(bars.shape)[met], axis=1)
             bars[met] = np.maximum(bars[met], kth)
 
@@ -207,6 +211,53 @@ def _reached_in_first(
     kth -= _APART * (own + reach**2)
     kth[rows[:, -1] < 0] = -np.inf
     return kth.astype(np.float32)
+
+
+def _reaching(
+    decoded: np.ndarray,
+    queries: np.ndarray,
+    errors: np.ndarray | None,
+    least: np.ndarray,
+    k: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Targets that reach `least: float32[q]`: (rows of `decoded`, rows of `queries`, float32[p]).
+
+    Where `least` is -inf, at least the k largest. `decoded: float32[b, d]`; `queries: float32[q,
+    d]`, or with -1/2 as one more component where |x|²/2 is to be taken from q·x. `errors`: those of
+    `product_errors`, or None.
+    """
+    dimension = decoded.shape[1]
+    squares = np.vecdot(decoded, decoded)
+    squared = queries.shape[1] > dimension
+    whole = np.column_stack([decoded, squares]) if squared else decoded
+    if errors is not None:
+        tile = rounded_products(decoded, queries[:, :dimension])
+        if squared:
+            tile -= 0.5 * squares[:, np.newaxis]
+        longest = np.sqrt(squares.max())
+        # The second term: what float32 takes from |x|²/2, in both computations.
+        margin = errors * longest + np.float32((dimension + 8) * 2.0**-22) * longest**2
+        places, columns = _hopeful(tile, least, margin, k)
+        if len(places) * _FEW < tile.size:
+            targets = np.vecdot(whole[places], queries[columns])
+            kept = targets >= least[columns]
+            return places[kept], columns[kept], targets[kept]
+    tile = whole @ queries.T
+    places, columns = _hopeful(tile, least, np.zeros_like(least), k)
+    return places, columns, tile[places, columns]
+
+
+def _hopeful(
+    tile: np.ndarray, least: np.ndarray, margin: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where targets, wrong by up to `margin: float32[q]`, may reach `least`: (rows, columns)."""
+    peaks = group_peaks(tile)
+    fresh = np.isneginf(least)
+    if fresh.any() and len(peaks) >= k:
+        cut = len(peaks) - k
+        least = least.copy()
+        least[fresh] = np.partition(peaks[:, fresh], cut, axis=0)[cut] - margin[fresh]
+    return reached(tile, peaks, least - margin)
 
 
 def _decode(lists: object, number: int, codes: np.ndarray) -> np.ndarray:
