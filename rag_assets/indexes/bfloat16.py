@@ -100,6 +100,26 @@ def bfloat16_targets(proposals: Proposals) -> Bfloat16Targets | None:
     return Bfloat16Targets(proposals, 2.0 * (proposals.margin + extra))
 
 
+def product_errors(queries: np.ndarray) -> np.ndarray | None:
+    """What `rounded_products` may be wrong by, relative to |x|: float32[q].
+
+    `queries: float32[q, d]`; None where float32 products are faster. Counts in as many roundings
+    again as a float32 product has.
+    """
+    if _numkong() is None:
+        return None
+    lengths, lost = _rounded(queries)
+    errors: np.ndarray = lost + lengths * np.float32(2.0**-8 + (queries.shape[1] + 8) * 2.0**-22)
+    return errors
+
+
+def rounded_products(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """x~·q~ of every pair, float32[b, q]: `documents: float32[b, d]`, `queries: float32[q, d]`."""
+    numkong = _numkong()
+    columns = numkong.dots_pack(numkong.astype(queries, "bf16"))
+    return np.asarray(numkong.dots_packed(numkong.astype(documents, "bf16"), columns))
+
+
 def _rounded(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """At least |v~| and |v~ - v|, float32[n] each, of `vectors: float32[n, d]`."""
     bits = np.asarray(_numkong().astype(vectors, "bf16")).view(np.uint16)

@@ -42,8 +42,11 @@ _FORMAT = 2
 LEAST_ON_INT8 = 1 << 14
 # From this many on bfloat16 is, where int8 is not.
 LEAST_ON_BFLOAT16 = 1 << 8
+# Components of up to so many eligible documents are gathered first, for each is read many times:
+# 32 MiB of float32, less than what most processors keep in a cache that their cores share.
+_GATHERED = 1 << 23
 # Pairs per result that are scored in float64 at once, without a look in float32.
-_FEW = 2
+_FEW = 1.5
 # Rows whose norms are computed again on loading, to notice vectors that have changed.
 _SAMPLE = 64
 _COPY_ARRAYS = ("codes", "residuals", "centre")
@@ -101,18 +104,20 @@ def top_k(
     eligible_norms = document_norms if eligible is None else document_norms[eligible]
     check_norms(eligible_norms, "eligible document")
     steps = grid_steps(metric, query_norms, float(eligible_norms.max()))
+    stored = eligible
+    if eligible is not None and count < LEAST_ON_INT8 and count * documents.shape[1] <= _GATHERED:
+        documents, document_norms, stored = documents[eligible], eligible_norms, None
 
     def ranked(
         query_rows: np.ndarray, places: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(positions, ranks, score of every pair) of the exact top k among these pairs."""
-        stored = places if eligible is None else eligible[places]
-        pairs = (query_rows, stored)
+        pairs = (query_rows, places if stored is None else stored[places])
         exact = pair_scores(documents, queries, pairs, metric, document_norms, query_norms)
         keys = ranking_keys(exact, steps[query_rows])
         return *rank_pairs(query_rows, places, keys, k), exact
 
-    stage = (documents, eligible, eligible_norms, queries, query_norms, metric)
+    stage = (documents, stored, eligible_norms, queries, query_norms, metric)
     query_rows, places = _candidates(
         stage,
         min(k, count),
@@ -155,8 +160,6 @@ def _candidates(
         except TooClose:
             pass
         else:
-            order = np.argsort(query_rows * count + places)
-            query_rows, places = query_rows[order], places[order]
             if len(places) <= _FEW * k * len(proposals.queries):
                 return query_rows, places
             targets = proposals.pair_targets(query_rows, places)

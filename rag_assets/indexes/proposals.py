@@ -125,9 +125,7 @@ class Proposals:
         if self.factors is None:
             return np.ascontiguousarray(stored)
         factors = self.factors if self.factors.ndim == 0 else self.factors[start:stop, np.newaxis]
-        result = np.empty(stored.shape, dtype=np.float32)
-        np.multiply(stored, factors, out=result, dtype=np.float64, casting="same_kind")
-        return result
+        return _scaled(stored, factors)
 
 
 def prepare_proposals(
@@ -209,5 +207,6 @@ def _inverse(values: np.ndarray) -> np.ndarray:
 
 def _scaled(vectors: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """float32 of vectors times factors, multiplied in float64."""
-    scaled: np.ndarray = (vectors.astype(np.float64) * factors).astype(np.float32)
+    scaled = np.empty(vectors.shape, dtype=np.float32)
+    np.multiply(vectors, factors, out=scaled, dtype=np.float64, casting="same_kind")
     return scaled

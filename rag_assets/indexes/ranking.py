@@ -27,7 +27,7 @@ LARGEST_NORM = 2.0**400
 # Elements of a float64 working block: small enough for a core's cache.
 _BLOCK_ELEMENTS = 1 << 17
 # The same where several such blocks are worked on together.
-_PAIR_ELEMENTS = 1 << 16
+_PAIR_ELEMENTS = 3 << 14
 
 
 def norms(vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
@@ -81,30 +81,23 @@ def pair_scores(
     query_rows, document_rows = pairs
     scores = np.empty(len(query_rows), dtype=np.float64)
     dimension = documents.shape[1]
-    # Vectors are taken apart into runs of columns that the first folds add up: then every array
-    # below lies in one piece, and NumPy is several times as fast as on parts of rows.
+    # Vectors are taken apart into runs of columns that the first folds add up: then these folds are
+    # of arrays that lie in one piece, and NumPy is several times as fast as on parts of rows.
     # Blocks to work in are made once: new memory for each would cost as much as the arithmetic.
-    splits = (4, 2) if documents.flags.c_contiguous else ()
-    runs = next((it for it in splits if dimension % it == 0 and dimension >= 64 * it), 1)
-    width = dimension // runs
-    query_places = query_rows
-    if len(queries) > len(query_rows):
-        met, query_places = np.unique(query_rows, return_inverse=True)
-        queries = queries[met]
-    wide = queries.astype(np.float64).reshape(-1, width)
-    narrow = documents.reshape(-1, width)
-    run = np.arange(runs)[:, np.newaxis]
+    runs = next((it for it in (4, 2) if dimension % it == 0 and dimension >= 64 * it), 1)
     chunk = min(max(1, _PAIR_ELEMENTS // dimension), max(1, len(scores)))
-    stored = np.empty(chunk * dimension, dtype=documents.dtype)
-    blocks, others = np.empty((2, chunk * dimension))
+    stored = np.empty((chunk, runs, dimension // runs), dtype=documents.dtype)
+    asked = np.empty(stored.shape, dtype=queries.dtype)
+    memory = np.empty(stored.size)
+    documents = documents.reshape(-1, *stored.shape[1:])
+    queries = queries.reshape(-1, *stored.shape[1:])
     for start in range(0, len(scores), chunk):
         part = slice(start, start + chunk)
-        shape = (runs, len(scores[part]), width)
-        own, block, other = (
-            memory[: shape[1] * dimension].reshape(shape) for memory in (stored, blocks, others)
-        )
-        np.take(narrow, document_rows[part] * runs + run, axis=0, out=own, mode="clip")
-        np.take(wide, query_places[part] * runs + run, axis=0, out=other, mode="clip")
+        own, other = stored[: len(scores[part])], asked[: len(scores[part])]
+        np.take(documents, document_rows[part], axis=0, out=own, mode="clip")
+        np.take(queries, query_rows[part], axis=0, out=other, mode="clip")
+        own, other = own.transpose(1, 0, 2), other.transpose(1, 0, 2)
+        block = memory[: own.size].reshape(own.shape)
         block[:] = own
         if metric == "euclidean":
             block -= other
@@ -157,11 +150,15 @@ def rank_pairs(
     """
     same = query_rows[1:] == query_rows[:-1]
     later = (query_rows[1:] > query_rows[:-1]) | (same & (document_rows[1:] > document_rows[:-1]))
-    if len(keys) > 0 and later.all():
-        first = np.flatnonzero(np.append(True, ~same))
-        counts = np.diff(np.append(first, len(keys)))
-        if len(first) * counts.max() <= 4 * len(keys):
-            return _rank_rows(first, counts, keys, k)
+    present = side_by_side(query_rows) if later.all() else None
+    if present is not None:  # several times as fast as sorting by three keys
+        falling = np.full(present.shape, np.iinfo(np.int64).max)
+        falling[present] = -keys
+        best = np.argsort(falling, axis=1, kind="stable")[:, :k]
+        counts = present.sum(axis=1)
+        best += (counts.cumsum() - counts)[:, np.newaxis]
+        kept = present[:, :k]  # what is absent comes last
+        return best[kept], np.broadcast_to(np.arange(kept.shape[1]), kept.shape)[kept]
     order = np.lexsort((document_rows, -keys, query_rows))
     ordered = query_rows[order]
     ranks = np.arange(len(order)) - np.searchsorted(ordered, ordered, side="left")
@@ -169,22 +166,19 @@ def rank_pairs(
     return order[kept], ranks[kept]
 
 
-def _rank_rows(
-    first: np.ndarray, counts: np.ndarray, keys: np.ndarray, k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """`rank_pairs` of pairs that are in order of query, then document row already.
+def side_by_side(query_rows: np.ndarray) -> np.ndarray | None:
+    """Where a table with a row for each query met holds its pairs: bool[m, c], from the left.
 
-    Several times as fast as sorting by three keys. `first`, `counts: int64[m]`: where the pairs of
-    each query start, and how many there are.
+    `query_rows: int64[p]` ascending; c is the largest number of pairs of a query. None where there
+    are no pairs, or where most of the table would be empty.
     """
-    across = np.arange(counts.max())
-    present = across < counts[:, np.newaxis]
-    falling = np.full(present.shape, np.iinfo(np.int64).max)
-    falling[present] = -keys
-    best = np.argsort(falling, axis=1, kind="stable")[:, :k]
-    kept = present[:, :k]  # what is absent comes last
-    positions = (first[:, np.newaxis] + best)[kept]
-    return positions, np.broadcast_to(across[:k], kept.shape)[kept]
+    first = np.flatnonzero(np.diff(query_rows, prepend=-1))
+    counts = np.diff(first, append=len(query_rows))
+    widest = int(counts.max(initial=0))
+    if widest == 0 or len(first) * widest > 4 * len(query_rows):
+        return None
+    present: np.ndarray = np.arange(widest) < counts[:, np.newaxis]
+    return present
 
 
 def _row_sums(block: np.ndarray) -> np.ndarray:

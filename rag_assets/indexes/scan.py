@@ -19,15 +19,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from rag_assets.indexes.proposals import Tiles
+from rag_assets.indexes.ranking import side_by_side
 
 # Targets computed at once, float32: 4 MiB, near a core's cache and large enough for BLAS.
 _TILE = 1 << 20
+# The same for so few documents that each thread takes one block of them: thresholds are then found
+# once, and that saves more than a cache does.
+_ONE_TILE = 1 << 23
 _SMALLEST_BLOCK = 1024
 _LARGEST_BLOCK = 8192
 # Documents whose largest target is compared before their single ones.
-_GROUP = 16
+_GROUP = 8
 # Where more than one group in so many is not ruled out, comparing every target is faster.
-_DENSE = 32
+_DENSE = 24
 # Pairs per result, among those of one block, from which on repeated documents are looked for.
 _CROWD = 16
 # Pairs kept before they are thinned out: in all, or for each query beyond a few per result.
@@ -71,7 +75,7 @@ def scan_candidates(
     block_rows: int | None = None,
     threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Every pair that may be in a top k: (query rows: int64[p], places: int64[p]).
+    """Every pair that may be in a top k: (query rows: int64[p], places: int64[p]), in order.
 
     A place is a position among the `count` eligible documents; `k` is at most `count`. `repeats`
     is asked about blocks of places. `narrow(query_rows, places)` returns the positions of the pairs
@@ -80,11 +84,14 @@ def scan_candidates(
     """
     threads = threads or available_cores()
     query_count = len(targets.queries)
+    tile = _TILE
     if block_rows is None:
         block_rows = min(max(_TILE // query_count, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+        if count <= _LARGEST_BLOCK:
+            block_rows, tile = max(_SMALLEST_BLOCK, -(-count // threads)), _ONE_TILE
     block_rows = min(block_rows, count)
-    batch = min(query_count, max(1, _TILE // block_rows))
-    running = _Running(targets, k, narrow)
+    batch = min(query_count, max(1, tile // block_rows))
+    running = _Running(targets, count, k, narrow)
     starts = range(0, count, block_rows)
     tiles = targets.tiles(block_rows, batch)
 
@@ -105,12 +112,23 @@ def reaching_pairs(
 ) -> np.ndarray:
     """Positions, int64[r], of the pairs whose value is at least their query's k-th less the margin.
 
-    `query_rows: int64[p]` ascending, each present at least k times; `values: float32[p]`.
+    `query_rows: int64[p]` ascending, each present at least k times; `values: float32|int32[p]`.
     """
-    order = np.lexsort((-values, query_rows))
-    first = np.searchsorted(query_rows, np.arange(len(margin)))
-    kth = values[order[first + k - 1]].astype(np.float64)
-    return np.flatnonzero(values >= (kth - margin)[query_rows])
+    present = side_by_side(query_rows)
+    if present is None:
+        order = np.lexsort((values, query_rows))
+        kth = values[order[np.searchsorted(query_rows, np.arange(len(margin)), side="right") - k]]
+    else:
+        table: np.ndarray = np.full(present.shape, lowest(values.dtype))
+        table[present] = values
+        cut = table.shape[1] - k
+        kth = np.partition(table, cut, axis=1)[:, cut]
+    return np.flatnonzero(values >= (kth.astype(np.float64) - margin)[query_rows])
+
+
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """The least value of float32 or of an integer type."""
+    return dtype.type(-np.inf if dtype.kind == "f" else np.iinfo(dtype).min)
 
 
 def share(items: Sequence[int], work: Callable[[Iterator[int]], None], threads: int) -> None:
@@ -140,7 +158,7 @@ class TopPlaces:
     """
 
     def __init__(self, count: int, k: int, dtype: np.dtype[Any]) -> None:
-        self.lowest = np.array(-np.inf if dtype.kind == "f" else np.iinfo(dtype).min, dtype=dtype)
+        self.lowest = lowest(dtype)
         self.values = np.full((count, k), self.lowest, dtype=dtype)
         self.places = np.full((count, k), -1, dtype=np.int64)
         self.kth = np.full(count, self.lowest, dtype=dtype)
@@ -175,9 +193,10 @@ class TopPlaces:
 class _Running:
     """The running top k of each query: computed targets, thresholds and pairs that reach them."""
 
-    def __init__(self, targets: Targets, k: int, narrow: Narrow | None) -> None:
+    def __init__(self, targets: Targets, places: int, k: int, narrow: Narrow | None) -> None:
         count, dtype = len(targets.margin), targets.dtype
         self._targets = targets
+        self._places = places
         self._k = k
         self._narrow = narrow
         self._top = TopPlaces(count, k, dtype)
@@ -192,26 +211,21 @@ class _Running:
     def take(self, tile: np.ndarray, first_query: int, first_place: int, repeats: Repeats) -> None:
         """Account for the targets `tile: dtype[b, q]` of a run of documents and queries."""
         queries = slice(first_query, first_query + tile.shape[1])
-        grouped, peaks = group_peaks(tile)
+        peaks = group_peaks(tile)
         with self._lock:
             unbound = self._threshold[queries] == self._top.lowest
             if unbound.any() and len(tile) >= self._k:
-                # The k-th of groups' peaks: the top k reach it, and hardly more documents do.
+                # The k-th of groups' peaks: k documents reach it, and hardly more do.
                 enough = 4 * self._k
                 among = _fewer_peaks(peaks if len(peaks) >= enough else tile, enough)
                 cut = len(among) - self._k
                 least = np.partition(among, cut, axis=0)[cut]
-                places, columns = reached(tile, grouped, peaks, least)
-                new = unbound[columns]
-                places, columns = places[new], columns[new]
-                values = tile[places, columns]
-                self._raise(first_query + columns, first_place + places, values)
-            else:
-                unbound[:] = False
+                new = np.flatnonzero(unbound)
+                self._bind(first_query + new, least[new], self._targets.margin)
             self._seen[queries] += len(tile)
             if (self._seen[queries] >= self._sharpen_at[queries]).any():
                 self._sharpen(queries)
-        places, columns = reached(tile, grouped, peaks, self._threshold[queries].copy())
+        places, columns = reached(tile, peaks, self._threshold[queries].copy())
         if len(places) > _CROWD * self._k * tile.shape[1]:
             kept = ~repeats.dispensable[places]
             places, columns = places[kept], columns[kept]
@@ -221,8 +235,9 @@ class _Running:
         query_rows = first_query + columns
         places += first_place
         with self._lock:
-            higher = np.flatnonzero((values > self._top.kth[query_rows]) & ~unbound[columns])
-            self._raise(query_rows[higher], places[higher], values[higher])
+            if len(tile) < self._places:  # there are others to be compared
+                higher = np.flatnonzero(values > self._top.kth[query_rows])
+                self._raise(query_rows[higher], places[higher], values[higher])
             self._pending.append((query_rows, places, values))
             self._pending_count += len(query_rows)
             if self._pending_count > self._limit:
@@ -230,8 +245,11 @@ class _Running:
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         self._sharpen(slice(0, len(self._threshold)))
-        query_rows, places, _ = self._reaching()
-        return query_rows, places
+        query_rows, places, values = self._reaching()
+        order = np.argsort(query_rows * self._places + places)
+        query_rows, places, values = query_rows[order], places[order], values[order]
+        kept = reaching_pairs(query_rows, values, self._targets.margin, self._k)
+        return query_rows[kept], places[kept]
 
     def _raise(self, query_rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
         """Raise thresholds by single values, of documents not yet accounted for."""
@@ -281,11 +299,11 @@ class _Running:
         self._pending_count = len(query_rows)
 
 
-def group_peaks(tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A view of the whole groups of a tile, [b // _GROUP, _GROUP, q], and their maxima."""
+def group_peaks(tile: np.ndarray) -> np.ndarray:
+    """The maxima, [b // _GROUP, q], of the whole groups of the rows of a tile."""
     whole = len(tile) // _GROUP * _GROUP
-    grouped = tile[:whole].reshape(-1, _GROUP, tile.shape[1])
-    return grouped, grouped.max(axis=1)
+    peaks: np.ndarray = tile[:whole].reshape(-1, _GROUP, tile.shape[1]).max(axis=1)
+    return peaks
 
 
 def _fewer_peaks(values: np.ndarray, enough: int) -> np.ndarray:
@@ -298,24 +316,27 @@ def _fewer_peaks(values: np.ndarray, enough: int) -> np.ndarray:
 
 
 def reached(
-    tile: np.ndarray, grouped: np.ndarray, peaks: np.ndarray, threshold: np.ndarray
+    tile: np.ndarray, peaks: np.ndarray, threshold: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where `tile: dtype[b, q]` reaches `threshold: dtype[q]`: (rows, columns).
+    """Where `tile: dtype[b, q]`, in one piece, reaches `threshold: dtype[q]`: (rows, columns).
 
     Mostly almost nothing does, so groups of documents are ruled out by their largest target first:
-    `grouped` and `peaks` are those of `group_peaks`.
+    `peaks` are those of `group_peaks`.
     """
-    hopeful = peaks >= threshold
-    if np.count_nonzero(hopeful) * _DENSE > peaks.size:
+    width = tile.shape[1]
+    hopeful = np.flatnonzero(peaks >= threshold)
+    if len(hopeful) * _DENSE > peaks.size:
         flat = np.flatnonzero(tile >= threshold)
-        rows = flat // tile.shape[1]
-        return rows, flat - rows * tile.shape[1]
-    group, column = np.nonzero(hopeful)
-    at, within = np.nonzero(grouped[group, :, column] >= threshold[column, np.newaxis])
-    whole = len(peaks) * _GROUP
-    last, last_column = np.nonzero(tile[whole:] >= threshold)
-    rows = np.concatenate([group[at] * _GROUP + within, whole + last])
-    return rows, np.concatenate([column[at], last_column])
+    else:
+        group = hopeful // width
+        column = hopeful - group * width
+        members = np.arange(_GROUP) * width + (group * (_GROUP * width) + column)[:, np.newaxis]
+        flat = members[tile.ravel().take(members) >= threshold[column, np.newaxis]]
+        whole = len(peaks) * _GROUP
+        last = np.flatnonzero(tile[whole:] >= threshold)
+        flat = np.concatenate([flat, whole * width + last])
+    rows = flat // width
+    return rows, flat - rows * width
 
 
 class Repeats:

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from rag_assets.canonical.contracts import METRICS, Metric
 from rag_assets.indexes import bfloat16, exact
-from rag_assets.indexes.bfloat16 import bfloat16_targets
+from rag_assets.indexes.bfloat16 import bfloat16_targets, product_errors, rounded_products
 from rag_assets.indexes.exact import top_k
 from rag_assets.indexes.proposals import prepare_proposals
 from rag_assets.indexes.ranking import norms
@@ -113,6 +113,23 @@ def test_targets_differ_from_exact_ones_by_less_than_half_the_margin(
         assert difference.max() > targets.margin.max() / 50  # the bound is of the right size
 
 
+@native
+@pytest.mark.parametrize("kind", ["random", "one sign", "worst rounding"])
+def test_rounded_products_are_wrong_by_less_than_their_bound(kind: str) -> None:
+    rng = np.random.default_rng(35)
+    documents = rng.standard_normal((200, 48)).astype(np.float32)
+    if kind != "random":
+        documents = np.abs(documents)
+    if kind == "worst rounding":  # halfway between two bfloat16 values just above a power of two
+        documents = (1.0 + 2.0**-8 - 2.0**-20 * rng.random((200, 48))).astype(np.float32)
+    queries = documents[:30] * np.float32(3.0)
+    errors = product_errors(queries)
+    assert errors is not None
+    x, q = documents.astype(np.float64), queries.astype(np.float64)
+    wrong = np.abs(rounded_products(documents, queries) - x @ q.T)
+    assert (wrong <= errors * np.linalg.norm(x, axis=1)[:, np.newaxis]).all()
+
+
 def test_without_the_library_float32_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     bfloat16._numkong.cache_clear()
     monkeypatch.setitem(sys.modules, "numkong", None)
@@ -120,6 +137,7 @@ def test_without_the_library_float32_is_used(monkeypatch: pytest.MonkeyPatch) ->
     try:
         arguments = (documents, None, norms(documents), documents, norms(documents))
         assert bfloat16_targets(prepare_proposals(*arguments, "dot")) is None
+        assert product_errors(documents) is None
         assert top_k(documents, documents, 1, "cosine")[0][:, 0].tolist() == list(range(300))
     finally:
         bfloat16._numkong.cache_clear()

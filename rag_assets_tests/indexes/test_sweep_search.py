@@ -7,6 +7,7 @@ import pytest
 
 from rag_assets.canonical.contracts import METRICS, Metric
 from rag_assets.errors import UsageError
+from rag_assets.indexes import sweep_search
 from rag_assets.indexes.ann import AnnIndex
 from rag_assets.indexes.specs import FilterPolicy, IndexSpec, IvfFlat, IvfPq, IvfRabitq, Refine
 from rag_assets.indexes.sweep_search import sweep_nprobe
@@ -52,6 +53,29 @@ def test_every_value_is_answered_as_by_its_own_search(spec: IndexSpec, metric: M
             assert agreement(rows[:39], alone[0][:39]) > 0.99
             np.testing.assert_allclose(scores, alone[1], rtol=0, atol=2e-3)
             assert among is None or np.isin(rows[rows >= 0], among).all()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("spec", [FLAT, PQ])
+@pytest.mark.parametrize("shift", [0.0, 30.0])  # so far away, bfloat16 can rule out nothing
+def test_float32_alone_finds_what_it_finds_after_bfloat16(
+    spec: IndexSpec, metric: Metric, shift: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents, queries = vectors()
+    space = embedded_space(documents + np.float32(shift), queries + np.float32(shift), metric)
+    index = AnnIndex.build(spec, space)
+    eligible = np.flatnonzero(np.random.default_rng(33).random(3000) < 0.6)
+    either = []
+    for least in (sweep_search._FEW, 1):
+        monkeypatch.setattr(sweep_search, "_FEW", least)
+        either.append(sweep_nprobe(index, space.vectors[3000:], 10, VALUES, eligible))
+    monkeypatch.setattr(sweep_search, "product_errors", lambda queries: None)
+    alone = sweep_nprobe(index, space.vectors[3000:], 10, VALUES, eligible)
+    for found in either:
+        for value, (rows, scores) in alone.items():
+            atol = 2e-3 if metric != "dot" else 1e-5 * np.nanmax(np.abs(scores))
+            np.testing.assert_allclose(found[value][1], scores, rtol=0, atol=atol)
+            assert shift or agreement(found[value][0][:39], rows[:39]) > 0.99
 
 
 def test_short_lists_give_short_results() -> None:
