@@ -305,4 +305,16 @@ def test_suites_are_stored_apart(tmp_path: Path) -> None:
 def test_the_record_of_a_version_is_plain_json(tmp_path: Path) -> None:
     artifact = Store(tmp_path, "toy").write(ASSET, "v1", containing("one"), info={"rows": 1})
     record = json.loads((artifact.folder / "artifact.json").read_text("utf-8"))
-    assert record == {"version": "v1", "inputs": {}, "info": {"rows": 1}}
+    assert record == {"version": "v1", "content": "v1", "inputs": {}, "info": {"rows": 1}}
+
+
+def test_what_is_built_records_the_content_of_its_inputs(tmp_path: Path) -> None:
+    store = Store(tmp_path, "toy")
+    parts = [
+        store.write(ASSET, version, containing("one"), content="same") for version in ("v1", "v2")
+    ]
+    built = [
+        store.write(("built",), f"on-{p.version}", containing("b"), inputs=(p,)) for p in parts
+    ]
+    assert [artifact.content for artifact in parts] == ["same", "same"]
+    assert built[0].inputs == built[1].inputs == {parts[0].name: "same"}
