@@ -168,7 +168,13 @@ def test_b_a_changed_text_fails_the_gate_and_the_failure_is_published(
     ]
     assert workshop.rows(
         "SELECT check_name, asset FROM check_results WHERE NOT passed AND severity = 'error'"
-    ) == [{"check_name": "mechanical_gates", "asset": "toy/migration_audit"}]
+    ) == [
+        {"check_name": "mechanical_gates", "asset": "toy/migration_audit"},
+        {"check_name": "release_checklist", "asset": "toy/release_checklist"},
+    ]
+    [item] = workshop.rows("SELECT item, evidence FROM release_checklist WHERE status = 'fail'")
+    assert item["item"] == "content_reconciled"
+    assert item["evidence"] == "1 items differ from the canonical item: doc-oncall (toy-v2)"
 
 
 def test_b_the_failed_gate_shows_in_the_ui_with_its_expectations(

@@ -52,7 +52,7 @@ from rag_assets.components.suite import (
 )
 from rag_assets.components.tables import tables_asset
 from rag_assets.errors import UsageError
-from rag_assets.evaluation import audited_pairs, check_ks
+from rag_assets.evaluation import NOTICE, audited_pairs, check_ks
 from rag_assets.laboratory.promotion import Thresholds
 from rag_assets.project import check_suite_name, models_folder
 from rag_assets.regression.gates import declared_regression
@@ -150,7 +150,8 @@ class EvaluationSuite(dg.Component, dg.Model, dg.Resolvable):
             pairs=audited_pairs(declared, space_ids),
             owners=tuple(self.owners),
             kept_releases=self.kept_releases,
-            notice=self.notice,
+            # What comes from a fixture is never shown without saying so.
+            notice=self.notice or (NOTICE if isinstance(self.source, FixtureSource) else ""),
             folder=folder,
             indexes=indexes,
             sweeps=declared_sweeps(self.sweeps, indexes),
