@@ -5,7 +5,7 @@
 -- cases where both are defined. Undefined: a mean over no case is NULL. Sums run in order of
 -- case_id, so that they are equal in any run.
 WITH grouped AS (
-    SELECT recalled.*, unnest(cases.subgroups) AS subgroup
+    SELECT recalled.*, unnest(list_distinct(cases.subgroups)) AS subgroup
     FROM ann_recall_by_query AS recalled
     JOIN base.cases AS cases USING (case_id)
 )

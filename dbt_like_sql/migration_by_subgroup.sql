@@ -5,7 +5,7 @@
 -- Undefined: a delta over no defined case is NULL; mean_top_k_jaccard is over cases where either space
 -- returned a document. Sums run in order of case_id, so that they are equal in any run.
 WITH grouped AS (
-    SELECT compared.*, unnest(cases.subgroups) AS subgroup
+    SELECT compared.*, unnest(list_distinct(cases.subgroups)) AS subgroup
     FROM migration_by_query AS compared
     JOIN base.cases AS cases USING (case_id)
 )

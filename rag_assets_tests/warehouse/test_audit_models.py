@@ -231,7 +231,7 @@ def test_subgroups_and_the_most_changed_queries_of_a_migration() -> None:
     example = Example(
         spaces={"old": {**DOCUMENTS, **QUERY}, "new": {**DOCUMENTS, **QUERY}},
         cases={
-            "one": Case({"a": 1}, subgroups=("both", "worse")),
+            "one": Case({"a": 1}, subgroups=("both", "both", "worse")),
             "two": Case({"b": 2}, subgroups=("both",)),
         },
         results={

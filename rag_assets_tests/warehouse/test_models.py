@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -236,3 +237,10 @@ def test_every_bad_file_is_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         load_models(tmp_path)
     assert [problem.file for problem in refused.value.problems] == ["a.sql", "b.sql"]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_a_case_counts_once_in_a_subgroup_that_it_names_twice(model: Model) -> None:
+    """Wherever a model takes subgroups apart; what it does to a mean is tested per model."""
+    taken_apart = re.findall(r"unnest\((.*?subgroups)\b", model.sql)
+    assert all("list_distinct(" in inner for inner in taken_apart)
