@@ -45,6 +45,7 @@ _CODE = (
     "statistics",
     "warehouse",
     "quality",
+    "regression",
     "decisions",
     "evaluation.py",
 )
