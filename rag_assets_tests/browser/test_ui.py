@@ -22,7 +22,14 @@ pytestmark = pytest.mark.browser
 
 RUN_MILLISECONDS = 240_000
 # In the order in which data flows.
-GROUPS = ["toy__1_corpus", "toy__2_toy_v1", "toy__2_toy_v2", "toy__3_measures", "toy__4_audits"]
+GROUPS = [
+    "toy__1_corpus",
+    "toy__2_toy_v1",
+    "toy__2_toy_v2",
+    "toy__3_measures",
+    "toy__4_audits",
+    "toy__5_history",
+]
 # The graph of one suite, as typing key:"toy/*" into its search field shows it.
 SELECTION = 'key:"toy/*"'
 GRAPH = f"/asset-groups~{quote(SELECTION, safe='*')}/"

@@ -13,6 +13,8 @@ from rag_assets import clock
 from rag_assets_tests.conftest import Tree, Workshop, item_in
 
 Days = Callable[[int], None]
+# Toy's index has too little to learn from, and nobody signs anything.
+STANDING = {"index_training", "release_checklist"}
 START = datetime(2030, 1, 1, 5, tzinfo=UTC)
 
 
@@ -130,10 +132,13 @@ def test_history_tells_what_changed_when_and_only_then(
     )
     assert len(means) == 4 and means[0]["mean_ndcg_at_k"] == means[-1]["mean_ndcg_at_k"]
     fired = workshop.rows(
-        "SELECT evaluated_at, check_name FROM check_history "
-        "WHERE NOT passed AND check_name <> 'index_training' ORDER BY ALL"
+        "SELECT evaluated_at, check_name FROM check_history WHERE NOT passed ORDER BY ALL"
     )
-    assert [(row["evaluated_at"][:10], row["check_name"]) for row in fired] == [
+    assert [
+        (row["evaluated_at"][:10], row["check_name"])
+        for row in fired
+        if row["check_name"] not in STANDING
+    ] == [
         ("2030-01-02", "access_changes"),
         ("2030-01-02", "content_changes"),
         ("2030-01-04", "contract_changes"),
