@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import dataset
 
 from rag_assets import clock
 from rag_assets.canonical.corpus import digest
@@ -136,6 +135,8 @@ def rows_of_earlier(
     homes = [folder / "evaluations" / evaluation.evaluation_id for evaluation in earlier]
     if not homes:
         return schema.empty_table()
+    from pyarrow import dataset  # a third of a second
+
     files = [str(home / f"{table}.parquet") for home in homes]
     try:
         # Many small files: one by one they take ten times as long.

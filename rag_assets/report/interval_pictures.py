@@ -131,7 +131,8 @@ def _legend(axes: Axes, verdicts: Sequence[str]) -> None:
 
 
 def means(rows: Sequence[Row], measures: Sequence[str], name: str) -> Markup:
-    """A panel per measure, a line per row; "" where no mean is defined.
+    """A panel per measure, a line per row; "" where no mean has an interval: from so few queries a
+    picture would promise more than they show.
 
     A row has the `label` of its line and, under the name of each measure, the row of
     metric_intervals or None. Rows are at one cut-off k.
@@ -140,7 +141,7 @@ def means(rows: Sequence[Row], measures: Sequence[str], name: str) -> Markup:
         [row[measure] for row in rows if row[measure] and row[measure]["mean"] is not None]
         for measure in measures
     ]
-    if not any(defined):
+    if all(found["interval_low"] is None for means in defined for found in means):
         return Markup()
     with house_style():
         figure, panels = new_figure(0.75 + _ROW * max(len(rows), 2), len(measures))
@@ -171,13 +172,13 @@ def _draw_mean(
 
 
 def subgroup_means(rows: Sequence[Row], arms: Sequence[str], label: str, name: str) -> Markup:
-    """A line per subgroup with a dot per arm; "" where no mean is defined.
+    """A line per subgroup with a dot per arm; "" where no mean has an interval, as in `means`.
 
     A row has its `subgroup` and, under the name of each arm, a row of metric_intervals or None. At
     most MOST_ROWS are drawn. `label` names the measure.
     """
     shown = rows[:MOST_ROWS]
-    if not any(row[arm] and row[arm]["mean"] is not None for row in shown for arm in arms):
+    if not any(row[arm] and row[arm]["interval_low"] is not None for row in shown for arm in arms):
         return Markup()
     gap = 0.13 if len(arms) < 4 else 0.1
     with house_style():

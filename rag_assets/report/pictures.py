@@ -152,13 +152,14 @@ def changes(deltas: Sequence[float], k: int, name: str) -> Markup:
 
 
 def index_costs(rows: Sequence[Row], name: str) -> Markup:
-    """ANN recall, latency and size, a line per index; "" where nothing was timed.
+    """ANN recall, latency and size, a line per index; "" where nothing was timed, or with too few
+    queries for an interval of any recall.
 
     Rows are those of index_benchmark, with the `label` of their line and the `recall_low` and
     `recall_high` of their interval, None where there is none.
     """
     timed = [row["k"] for row in rows if row["p95_ms"] is not None]
-    if not timed:
+    if not timed or all(row["recall_low"] is None for row in rows):
         return Markup()
     with house_style():
         figure, [recall, latency, size] = new_figure(0.95 + 0.23 * max(len(rows), 2), 3)
