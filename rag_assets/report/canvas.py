@@ -69,11 +69,18 @@ def house_style() -> Iterator[None]:
 
 def new_figure(height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
     """A figure as wide as the page, `height` in inches, with `panels` axes side by side."""
+    figure, [axes] = new_grid(height, 1, panels)
+    return figure, axes
+
+
+def new_grid(height: float, rows: int, panels: int) -> tuple[Figure, list[list[Axes]]]:
+    """The same with several rows; a column of panels shares its scales."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")
     figure.patch.set_alpha(0)
-    return figure, list(figure.subplots(1, panels, squeeze=False)[0])
+    grid = figure.subplots(rows, panels, squeeze=False, sharex="col", sharey="col")
+    return figure, [list(row) for row in grid]
 
 
 def name_lines(axes: Axes, labels: Sequence[str]) -> None:

@@ -52,19 +52,33 @@ def checks(con: duckdb.DuckDBPyConnection, *, redact: bool) -> list[Check]:
 
 
 def _check(row: Row, *, redact: bool) -> Check:
-    outcomes = json.loads(row["details"] or "{}").get("outcomes", [])
+    outcomes = _outcomes(row)
     return Check(
         name=row["check_name"],
         asset=row["asset"],
-        state=PASSED if row["passed"] else WARNED if row["severity"] == "warn" else FAILED,
+        state=check_state(row),
         evaluated_at=f"{row['evaluated_at']:%Y-%m-%d %H:%M:%S} UTC",
         expectations=len(outcomes),
-        findings=[
-            _finding(outcome, redact=redact)
-            for outcome in outcomes
-            if outcome["status"] != "passed"
-        ],
+        findings=findings_in(row, redact=redact),
     )
+
+
+def check_state(row: Row) -> str:
+    return PASSED if row["passed"] else WARNED if row["severity"] == "warn" else FAILED
+
+
+def findings_in(row: Row, *, redact: bool) -> list[Finding]:
+    """What did not pass in one check: a row of check_results or check_history."""
+    return [
+        _finding(outcome, redact=redact)
+        for outcome in _outcomes(row)
+        if outcome["status"] != "passed"
+    ]
+
+
+def _outcomes(row: Row) -> list[dict[str, Any]]:
+    outcomes: list[dict[str, Any]] = json.loads(row["details"] or "{}").get("outcomes", [])
+    return outcomes
 
 
 def _finding(outcome: dict[str, Any], *, redact: bool) -> Finding:

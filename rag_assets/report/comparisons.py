@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,14 @@ import duckdb
 from markupsafe import Markup
 
 from rag_assets.report.interval_pictures import MOST_ROWS, forest
-from rag_assets.report.numbers import MINUS, change, change_interval, count, measure, probability
+from rag_assets.report.numbers import (
+    change,
+    change_interval,
+    count,
+    measure,
+    probability,
+    told,
+)
 from rag_assets.report.reading import Row, rows_of
 from rag_assets.report.table import Column, Table
 from rag_assets.statistics.evidence import index_comparison, migration_comparison
@@ -33,7 +39,6 @@ WORDS: Mapping[str, str] = {
     UNCHANGED: "unchanged",
     TOO_FEW: "too few queries",
 }
-_HYPHEN = re.compile(r"(?<= )-(?=[0-9])")  # before a negative number
 _MEASURES = ["ndcg_at_k", "reciprocal_rank", "recall_at_k"]  # the decisive one first
 
 
@@ -197,8 +202,7 @@ def _compared(
         row["group"] = row["subgroup"] or ALL_QUERIES
         row["label"] = row["subgroup"] or row["notation"]
         row["result"] = WORDS[row["verdict"]]
-        told = _HYPHEN.sub(MINUS, row["sentence"])
-        row["told"] = f"{told[:1].upper()}{told[1:]}."
+        row["told"] = told(row["sentence"])
         ends = (row["interval_low"], row["interval_high"])
         row["interval"] = None if None in ends else change_interval(*ends)
     made = Comparison(*sides, rows, k, Markup())

@@ -5,7 +5,9 @@ Every function takes None for an undefined number and shows it as a dash, never 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from markupsafe import Markup
@@ -14,11 +16,28 @@ Show: TypeAlias = Callable[[Any], str]
 
 DASH = Markup('<abbr class="dash" title="undefined">\N{EN DASH}</abbr>')
 MINUS = "\N{MINUS SIGN}"
+_HYPHEN = re.compile(r"(?<= )-(?=[0-9])")  # before a negative number
 _DECIMALS = 4  # as on the command line, so that a person can match the two
 
 
 def plain(value: Any) -> str:
     return DASH if value is None else str(value)
+
+
+def told(sentence: str) -> str:
+    """A finding's words as a sentence: with a capital, a full stop and minus signs."""
+    return f"{sentence[:1].upper()}{_HYPHEN.sub(MINUS, sentence[1:])}."
+
+
+def moment(value: datetime | str | None) -> str:
+    """A time to the minute, in UTC: a naive one is in UTC, a text is in ISO 8601."""
+    if value is None:
+        return DASH
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if value.tzinfo is not None:
+        value = value.astimezone(UTC)
+    return f"{value:%Y-%m-%d %H:%M} UTC"
 
 
 def count(value: int | None) -> str:

@@ -1,4 +1,4 @@
-"""The report of one release: sections read from its tables, laid out by template.html.
+"""The report of one release: sections read from its tables, laid out by template.html and others.
 
 The same release gives the same bytes, with equal library versions: nothing here asks for the time.
 """
@@ -20,12 +20,16 @@ from rag_assets.report import (
     changes,
     checks,
     comparisons,
+    history,
     intervals,
     numbers,
     pictures,
+    regression,
     relevance,
+    signed,
     verdicts,
 )
+from rag_assets.report.conclusion import conclusion
 from rag_assets.report.reading import Row
 from rag_assets.statistics.sentences import MIN_QUERIES
 
@@ -65,12 +69,18 @@ def report_of(
         for number, rows in enumerate(verdicts.audits(con), 1)
     ]
     ran = checks.checks(con, redact=redact)
+    gates = regression.regression(con, redact=redact)
+    decided = signed.signed_off(con)
     found = {
         "suite": suite,
         "release_id": release_id,
         "redact": redact,
         "k": k,
         "pairs": pairs,
+        "conclusion": conclusion(pairs, gates, ran, decided),
+        "regression": gates,
+        "signed": decided,
+        "history": history.history(con, k, redact=redact),
         "decides": verdicts.A_PERSON_DECIDES,
         "promotions": verdicts.promotions(con),
         "defaults": verdicts.defaults(con),
@@ -88,13 +98,14 @@ def report_of(
         "manifest": checks.manifest(con),
         "dash": numbers.DASH,
         "few": MIN_QUERIES,
+        "text_counts": _text_counts(pairs, gates),
         "shown_ranks": changes.SHOWN_RANKS,
         "excerpt_width": changes.EXCERPT,
     }
     html = (
         _environment()
         .get_template("template.html")
-        .render(**found, sections=_sections(found), tally=_tally, text_counts=_text_counts(pairs))
+        .render(**found, sections=_sections(found), tally=_tally)
     )
     passed = all(pair.state == verdicts.PASSED for pair in pairs)
     passed = passed and not _tally(ran, verdicts.FAILED)
@@ -105,11 +116,14 @@ def _by_table(found: Row) -> dict[str, dict[str, Markup]]:
     compared = {one.title: one for one in found["comparisons"]}
     forests = {title: one.picture for title, one in compared.items()}
     migrations = {title: one.picture for title, one in compared.items() if not one.of_index}
+    over = f"means at k = {found['k']} over the evaluations"
+    moved = found["history"].picture if found["history"] else Markup()
     titled = {
         "metric_by_space": {f"means at k = {found['k']}": found["means_picture"]},
         "metric_by_subgroup": {f"nDCG@{found['k']} by subgroup": found["subgroups_picture"]},
         "migration_audit": migrations,
         "comparison_statistics": forests,
+        "metric_history": {over: moved},
         "index_benchmark": {"recall, latency and size": found["benchmark_picture"]},
     }
     return {
@@ -165,12 +179,15 @@ def _sections(found: Row) -> list[Section]:
     there = (
         ("verdict", "What may be decided", True),
         ("gates", "Gates", pairs),
+        ("regression", "Regression gates", found["regression"].gates),
+        ("checklist", "Release checklist", found["signed"].anything),
         ("spaces", "Spaces", found["spaces"].rows),
         ("measures", "Measures", found["measures"]),
         ("statistics", "Change or chance", found["comparisons"]),
         ("subgroups", "Subgroups", found["lone_subgroups"] or any(p.subgroups for p in pairs)),
         ("changes", "Changed queries", any(pair.changed for pair in pairs)),
         ("indexes", "Approximate indexes", found["recall"] or found["promotions"]),
+        ("history", "History", found["history"]),
         ("checks", "Checks", found["checks"]),
         ("manifest", "Manifest", found["manifest"]),
     )
@@ -186,10 +203,12 @@ def _tally(things: Sequence[_Judged], state: str) -> int:
     return sum(thing.state == state for thing in things)
 
 
-def _text_counts(pairs: Sequence[verdicts.Pair]) -> tuple[int, int]:
+def _text_counts(pairs: Sequence[verdicts.Pair], gates: regression.Regression) -> tuple[int, int]:
     """(queries, documents) whose texts the page holds."""
     changed = [query for pair in pairs for query in pair.changed]
+    worst = [query for gate in gates.loud for query in gate.worst]
     queries = {query.case_id for query in changed if query.text is not None}
+    queries |= {query.case_id for query in worst if query.text is not None}
     results = [result for query in changed for result in (*query.old, *query.new)]
     return len(queries), len({result.item_id for result in results if result.text is not None})
 
@@ -205,6 +224,7 @@ def _environment() -> Environment:
     )
     for show in (numbers.change, numbers.change_interval, numbers.count, numbers.measure):
         environment.filters[show.__name__] = show
+    environment.filters["moment"] = numbers.moment
     environment.filters["direction"] = numbers.direction
     environment.globals["counted"] = numbers.counted
     return environment

@@ -13,12 +13,15 @@ _LONG = 40  # characters
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` is a key of the rows. `numeric` columns stand right; `means` explains the title."""
+    """`name` is a key of the rows. `numeric` columns stand right, `whole` ones are not broken into
+    lines; `means` explains the title.
+    """
 
     title: str
     name: str
     show: Show = plain
     numeric: bool = False
+    whole: bool = False
     means: str = ""
 
 
@@ -28,6 +31,7 @@ class Cell:
 
     text: str
     numeric: bool
+    whole: bool
     long: bool
 
 
@@ -53,4 +57,6 @@ class Table:
 
 def _cell(column: Column, row: Row) -> Cell:
     text = column.show(row[column.name])
-    return Cell(text, column.numeric, row[column.name] is not None and len(text) > _LONG)
+    return Cell(
+        text, column.numeric, column.whole, row[column.name] is not None and len(text) > _LONG
+    )

@@ -61,6 +61,11 @@ class Pair:
     worse: int
     defined: int
 
+    @property
+    def decidable(self) -> bool:
+        """Whether a person may decide on it: like was compared with like."""
+        return self.state == PASSED and self.index_name is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Promotion:

@@ -400,6 +400,6 @@ def test_a_release_from_before_some_tables_were_made_still_has_its_report() -> N
 def test_tables_that_it_does_not_know_change_nothing() -> None:
     con = built(MOVED)
     before = report_of(con, "examples", "r1", redact=False).html
-    for table in ("metric_history", "release_checklist"):
-        con.execute(f"CREATE OR REPLACE TABLE {table} (whatever INTEGER)")
+    for table in ("measured_tomorrow", "checked_tomorrow"):
+        con.execute(f"CREATE TABLE {table} (whatever INTEGER)")
     assert report_of(con, "examples", "r1", redact=False).html == before

@@ -134,6 +134,7 @@ def test_a_table_has_the_pictures_of_its_numbers() -> None:
         "metric_by_subgroup": ["nDCG@3 by subgroup"],
         "migration_audit": ["old → new with exact"],
         "comparison_statistics": ["old → new with exact"],
+        "metric_history": [],
         "index_benchmark": [],
     }
     few = pictures_of(judged(built(MOVED)))
