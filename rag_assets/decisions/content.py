@@ -152,7 +152,7 @@ def examine_content(con: duckdb.DuckDBPyConnection) -> Finding:
     ).fetchall()
     seen = (
         f"{items} canonical items agree with {spaces} spaces in role, access list, revision and "
-        f"content; {len(gone)} deleted items are nowhere"
+        f"content; deleted items that are still in a space: 0 of {len(gone)}"
     )
     return found(CONTENT, faults, not_evaluated(con), seen if spaces else "")
 
