@@ -23,7 +23,7 @@ test: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m 'slow or not slow'
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks $(SCALE)

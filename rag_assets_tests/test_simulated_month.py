@@ -23,6 +23,8 @@ from rag_assets import clock
 from rag_assets.regression.pinning import pin_baseline
 from rag_assets_tests.components.suites import Rows, declared, ran, rows
 
+pytestmark = pytest.mark.slow
+
 Tree = dict[str, Any]
 START = datetime(2031, 3, 1, 5, tzinfo=UTC)
 DAYS = 31

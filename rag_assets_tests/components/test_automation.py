@@ -24,6 +24,8 @@ from rag_assets_tests.conftest import ROOT
 from rag_assets_tests.embeddings.corpora import DIMENSION
 from rag_assets_tests.embeddings.fake_server import FakeServer, serving
 
+pytestmark = pytest.mark.slow
+
 KEY = "RAG_ASSETS_TEST_KEY"
 MODEL = {
     "provider": "p",

@@ -12,6 +12,8 @@ import pytest
 from rag_assets import clock
 from rag_assets_tests.conftest import Tree, Workshop, item_in
 
+pytestmark = pytest.mark.slow
+
 Days = Callable[[int], None]
 # Toy's index has too little to learn from, and nobody signs anything.
 STANDING = {"index_training", "release_checklist"}
