@@ -26,8 +26,9 @@ def report_spec(suite: Suite, tables: Sequence[dg.AssetKey]) -> dg.AssetSpec:
         deps=list(tables),
         group_name=asset_group(suite.name, "audits"),
         description="The release as one HTML file that needs no network: what may be decided, "
-        "gates, measures with intervals, changes against chance, the most changed queries side by "
-        "side, approximate indexes, checks and manifest. Copy its path from the metadata and open "
+        "gates, the release checklist and decisions, measures with intervals, changes against "
+        "chance, the most changed queries side by side, approximate indexes, the history of "
+        "evaluations, checks and manifest. Copy its path from the metadata and open "
         "it in a browser. It holds the beginnings of texts: to pass it on to people who may not "
         f"read them, write one without by `rag-assets report {suite.name} --redact`.",
         kinds={"html"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from rag_assets.statistics.sentences import measure_label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_ARMS = 12
 _LEAST_SPAN = 0.1  # so that a change of little does not look like one of much
 
 
@@ -28,25 +26,24 @@ def movements(
     baseline: int | None,
     name: str,
 ) -> Markup:
-    """Panels, a row per arm and a column per measure; at most MOST_ARMS are drawn.
+    """Panels, a row per arm and a column per measure.
 
     `arms`: rows in order, each with the `number` of its evaluation, 1 to `count`, the `signature`
     that the space had then, and the columns that are the keys of `measures`; its values are their
     names. A line breaks where a mean is undefined or the signature changes. `baseline` is the
     number of the pinned evaluation. "" where there is nothing to see a movement in.
     """
-    drawn = dict(itertools.islice(arms.items(), MOST_ARMS))
-    defined = [row for rows in drawn.values() for row in rows if any(map(row.get, measures))]
-    if count < 2 or not defined:
+    values = [row[column] for rows in arms.values() for row in rows for column in measures]
+    if count < 2 or all(value is None for value in values):
         return Markup()
     with house_style():
-        figure, grid = new_grid(0.6 + 1.55 * len(drawn), len(drawn), len(measures))
-        for panels, (label, rows) in zip(grid, drawn.items(), strict=True):
+        figure, grid = new_grid(0.6 + 1.55 * len(arms), len(arms), len(measures))
+        for panels, (label, rows) in zip(grid, arms.items(), strict=True):
             for axes, (column, measure) in zip(panels, measures.items(), strict=True):
                 axes.set_title(f"{label}: {measure_label(measure, k)}", fontsize=9, loc="left")
                 _draw(axes, rows, column, baseline)
         for axes, column in zip(grid[0], measures, strict=True):
-            axes.set_ylim(*_span([row[column] for rows in drawn.values() for row in rows]))
+            axes.set_ylim(*_span([row[column] for rows in arms.values() for row in rows]))
         for axes in grid[-1]:
             axes.set_xlim(0.6, count + 0.4 + 0.16 * count)  # room for the latest number
             step = -(-count // 12)

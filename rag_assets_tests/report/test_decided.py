@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+import pytest
+
 from rag_assets.report.page import report_of
-from rag_assets_tests.report.gated import GATES, evaluation, gated
+from rag_assets_tests.report import gated as given
+from rag_assets_tests.report.gated import ASKED, GATES, evaluation, gated
 from rag_assets_tests.report.test_page import MOVED, assert_self_contained, parsed
-from rag_assets_tests.warehouse.examples import built
+from rag_assets_tests.warehouse.examples import Held, built
 
 
-def told(**given: object) -> str:
-    """The text of the page; `given` rows take the place of those of `gated`."""
-    html = report_of(gated(**given), "examples", "r1", redact=False).html  # type: ignore[arg-type]
+def told(**rows: given.Rows) -> str:
+    """The text of the page; `rows` take the place of those of `gated`."""
+    html = report_of(gated(**rows), "examples", "r1", redact=False).html
     assert_self_contained(html)
     return parsed(html).text
 
@@ -116,3 +122,172 @@ def test_a_release_without_a_history_still_has_a_report() -> None:
     text = parsed(report_of(built(MOVED), "examples", "r1", redact=False).html).text
     assert "Checks that fired" not in text
     assert "What may be decided" in text
+
+
+# --- what else follows ----------------------------------------------------------------------------
+
+
+def test_with_nothing_open_it_says_so_and_an_accepted_item_is_met() -> None:
+    items = given.checklist(budgets_met="not_executed")
+    items[6] |= {"decided_by": "Ada", "decided_at": "2030-01-03T07:00:00+00:00"}
+    text = told(checklist=items, regression_gates=[], checks=[], decisions=[], space_switches=[])
+    assert (
+        "No space is active yet. A person may decide on old → new; gates, checks and checklist "
+        "keep no space from being activated."
+    ) in text
+    accepted = after(text, "7. Budgets met").partition("8. No unauthorized")[0]
+    assert "Accepted as it is by Ada, 2030-01-03 07:00 UTC." in accepted
+    assert "To get it" not in accepted
+    assert "Nobody has signed a decision" in text
+    assert "No space was ever activated" in text
+
+
+def test_another_contract_a_refusal_and_failed_gates_are_told() -> None:
+    switch = given.switch(1, "old", "activate", contract_signature="an older one")
+    text = told(space_switches=[switch], decisions=[given.decision(0, "quality old:new", "refuse")])
+    assert "by Grace), and its contract has changed since. Ada refused old → new;" in text
+    assert "✗ refused Refused by Ada, 2030-01-03 07:00 UTC: reason 0" in text
+    new = {**ASKED.spaces["new"], "b": Held(acl=("board",))}
+    differing = gated(replace(ASKED, spaces={**ASKED.spaces, "new": new}), decisions=[])
+    html = report_of(differing, "examples", "r1", redact=False).html
+    assert "Nobody may decide on old → new;" in parsed(html).text
+
+
+def test_an_expired_decision_leaves_it_to_a_person_again() -> None:
+    text = told(decisions=[given.decision(0, "quality old:new", "approve", "expired")])
+    assert "A person may decide on old → new;" in text
+    assert "– expired Approved by Ada" in text
+    assert "(no longer valid: the data changed since evaluation e3)" in text
+
+
+def test_an_active_space_without_an_audit_cannot_be_left() -> None:
+    text = told(space_switches=[given.switch(1, "new", "activate")])
+    assert "No migration from new is audited, so none may be decided on;" in text
+
+
+def test_without_a_baseline_it_says_how_to_pin_one() -> None:
+    gates = [given.gate(1, "fail", "mean nDCG@3 is 0.815, below the floor of 0.9")]
+    text = after(told(regression_gates=gates, baseline=[]), "Each gate holds")
+    assert "No baseline is pinned, so no drop could be examined." in text
+    assert "rag-assets pin-baseline examples --by NAME --why TEXT" in text
+    assert "Worse: unknown, there is no baseline to compare with." in text
+
+
+def test_texts_of_the_gates_queries_are_counted() -> None:
+    # Without an audit no query is shown but those of the gates.
+    html = report_of(gated(replace(ASKED, pairs=())), "examples", "r1", redact=False).html
+    assert "With texts: the beginnings of 1 query and 0 documents" in parsed(html).text
+
+
+# --- the picture and what changed -----------------------------------------------------------------
+
+
+def drawn(**rows: given.Rows) -> str:
+    """The picture of the means over the evaluations."""
+    report = report_of(gated(**rows), "examples", "r1", redact=False)
+    [picture] = report.pictures["metric_history"].values()
+    assert picture in report.html
+    return picture
+
+
+def lines_in(picture: str) -> int:
+    """How many lines join two points or more."""
+    paths = re.findall(r'<path d="(M[^"]*)"[^>]*stroke: var\(--series\)', picture)
+    return sum(" L " in " ".join(path.split()) and "C" not in path for path in paths)
+
+
+def test_means_are_drawn_per_space_with_the_baseline() -> None:
+    text = parsed(drawn()).text
+    assert re.findall(r"(\w+): (nDCG|recall)@3", text) == [
+        ("old", "nDCG"),
+        ("old", "recall"),
+        ("new", "nDCG"),
+        ("new", "recall"),
+    ]
+    assert text.count("baseline") == 4
+    assert text.count("0.8155") == 1
+
+
+def test_a_line_breaks_where_nothing_may_be_joined() -> None:
+    # For each measure: one of `old`. `new` has no mean on day 2, and another contract on day 1.
+    assert lines_in(drawn()) == 2
+    defined = [given.means(day, "new", 0.5, 0.5) for day in (1, 2)]
+    assert lines_in(drawn(history_metrics=defined)) == 2  # days 2 and 3 of `new`
+    same = [evaluation(day, is_latest=day == 3) for day in (1, 2, 3)]
+    assert lines_in(drawn(history_metrics=defined, evaluations=same)) == 2
+    assert lines_in(drawn(history_metrics=defined[:1], evaluations=same)) == 0
+
+
+def test_a_mean_of_0_is_drawn() -> None:
+    zero = [given.means(day, "old", 0.0, 0.0) for day in (1, 2)]
+    assert lines_in(drawn(history_metrics=zero)) == 2
+
+
+def test_a_baseline_that_is_no_longer_kept_is_named_and_not_drawn() -> None:
+    pinned = [{**given.BASELINE, "evaluation_id": "long ago"}]
+    assert "The pinned baseline, evaluation long ago, is none of them." in told(baseline=pinned)
+    assert "baseline" not in parsed(drawn(baseline=pinned)).text
+
+
+def test_what_changed_is_told_by_kind_and_contract() -> None:
+    item = {"role": "document", "acl": ["board"], "source_revision": "r1", "content_sha256": "x"}
+    space = {"provider": "hand", "model": "hand", "revision": "v0", "contract_signature": "older"}
+    text = after(
+        told(
+            previous_items=[item | {"item_id": f"gone{n:02}"} for n in range(21)],
+            previous_spaces=[
+                space | {"space_id": "old"},
+                space | {"space_id": "new", "contract_signature": given.SIGNATURE},
+            ],
+        ),
+        "What changed in this evaluation",
+    )
+    assert "21 items were deleted gone00" in text
+    assert "gone19 20 of 21 are listed" in text
+    assert "5 items were added a b c d q" in text
+    assert "3 query cases were added c none same" in text
+    assert "1 contract differs old was changed : revision v0 → v1 , signature older → one" in text
+
+
+def test_an_access_list_is_shown_before_and_after() -> None:
+    [sha] = gated().sql("SELECT content_sha256 FROM base.items WHERE item_id = 'a'").fetchall()
+    item = {"item_id": "a", "role": "document", "acl": ["board"], "source_revision": "r1"}
+    text = told(previous_items=[item | {"content_sha256": sha[0]}])
+    assert "1 item has another access list a [board] → [staff]" in text
+
+
+def test_what_is_not_kept_is_not_said_to_be_unchanged() -> None:
+    assert "What changed in the content is not known: the snapshot" in told()
+
+
+def test_only_the_newest_checks_are_listed_and_the_others_counted() -> None:
+    many = [given.check(day, f"check{day:02}") for day in range(1, 26)]
+    text = after(told(history_checks=many, checks=[]), "Checks that fired")
+    assert "check25" in text and "check06" in text and "check05" not in text
+    assert "The newest 20 of 25" in text
+
+
+@pytest.mark.parametrize(
+    ("tables", "gone"),
+    [
+        (["regression_gates"], "regression"),
+        (["release_checklist", "decisions", "active_space", "active_space_log"], "checklist"),
+        (
+            [
+                *("evaluations", "heartbeats", "metric_history", "check_history"),
+                *("content_changes", "contract_changes", "evaluation_comparison"),
+            ],
+            "history",
+        ),
+    ],
+)
+def test_a_release_from_before_those_tables_has_no_such_section(
+    tables: list[str], gone: str
+) -> None:
+    con = gated()
+    for table in tables:
+        con.execute(f"DROP TABLE {table}")
+    page = parsed(report_of(con, "examples", "r1", redact=False).html)
+    anchors = {v for tag, name, v in page.attributes if (tag, name) == ("section", "id")}
+    assert {"regression", "checklist", "history"} - anchors == {gone}
+    assert ("The active space is" in page.text) == (gone != "checklist")
