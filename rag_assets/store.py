@@ -165,8 +165,8 @@ class Store:
         """Delete old versions, drafts of killed runs and old run pointers, never anything young."""
         horizon = time.time() - KEPT_SECONDS
         versions = sorted(
-            (path for path in home.iterdir() if (path / "artifact.json").is_file()),
-            key=lambda path: path.stat().st_mtime,
+            (path for path in home.glob("[!.]*") if (path / "artifact.json").is_file()),
+            key=_last_used,
             reverse=True,
         )
         stale = versions[KEPT_VERSIONS:]  # the current one was written or taken up just now
@@ -181,6 +181,14 @@ class Store:
                     _remove(home / "checks" / path.name)
             except FileNotFoundError:
                 continue
+
+
+def _last_used(folder: Path) -> float:
+    """Seconds of the epoch; 0 for what another run has removed meanwhile."""
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _in_use_again(folder: Path) -> bool:
