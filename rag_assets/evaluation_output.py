@@ -9,16 +9,19 @@ import duckdb
 
 from rag_assets.evaluation import NOTICE
 from rag_assets.tabular import joined, text_table
+from rag_assets.warehouse.rows import query_rows
 
 Row = dict[str, Any]
 
 
 def as_json(connection: duckdb.DuckDBPyConnection) -> str:
     """The evaluation as JSON, equal to the byte for equal input. Undefined values are null."""
-    spaces = _rows(connection, "SELECT * FROM spaces ORDER BY space_no")
+    spaces = query_rows(connection, "SELECT * FROM spaces ORDER BY space_no")
     document = {
         "notice": NOTICE,
-        "k": [row["k"] for row in _rows(connection, "SELECT k FROM base.evaluated_k ORDER BY k")],
+        "k": [
+            row["k"] for row in query_rows(connection, "SELECT k FROM base.evaluated_k ORDER BY k")
+        ],
         "spaces": {row["space_id"]: _space(connection, row) for row in spaces},
         "migration_audits": _audits(connection),
     }
@@ -105,13 +108,15 @@ SUMMARY = {
 
 def _space(connection: duckdb.DuckDBPyConnection, space: Row) -> Row:
     space_id = space["space_id"]
-    [inventory] = _rows(connection, "SELECT * FROM space_inventory WHERE space_id = ?", space_id)
+    [inventory] = query_rows(
+        connection, "SELECT * FROM space_inventory WHERE space_id = ?", space_id
+    )
     contract = {
         name: value
         for name, value in space.items()
         if name not in ("space_no", "status", "status_reason")
     }
-    means = _rows(
+    means = query_rows(
         connection, "SELECT * FROM metric_by_space WHERE space_id = ? ORDER BY k", space_id
     )
     return {
@@ -123,7 +128,7 @@ def _space(connection: duckdb.DuckDBPyConnection, space: Row) -> Row:
 
 def _evaluation(connection: duckdb.DuckDBPyConnection, space_id: str, means: Row) -> Row:
     k = means["k"]
-    subgroups = _rows(
+    subgroups = query_rows(
         connection,
         "SELECT * FROM metric_by_subgroup WHERE space_id = ? AND k = ? ORDER BY subgroup",
         space_id,
@@ -135,7 +140,7 @@ def _evaluation(connection: duckdb.DuckDBPyConnection, space_id: str, means: Row
             row["subgroup"]: _without(row, "space_id", "index_name", "k", "subgroup")
             for row in subgroups
         },
-        "details": _rows(connection, DETAILS, space_id, k),
+        "details": query_rows(connection, DETAILS, space_id, k),
     }
 
 
@@ -168,13 +173,13 @@ ORDER BY c.case_no
 
 
 def _audits(connection: duckdb.DuckDBPyConnection) -> list[Row]:
-    audits = _rows(
+    audits = query_rows(
         connection,
         "SELECT a.* FROM migration_audit AS a JOIN migration_pairs AS p "
         "USING (old_space_id, new_space_id) ORDER BY p.pair_no, a.k",
     )
     for audit in audits:
-        audit["details"] = _rows(
+        audit["details"] = query_rows(
             connection,
             "SELECT m.* FROM migration_by_query AS m JOIN base.cases USING (case_id) "
             "WHERE old_space_id = ? AND new_space_id = ? AND k = ? ORDER BY case_no",
@@ -183,11 +188,6 @@ def _audits(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             audit["k"],
         )
     return audits
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, query: str, *values: object) -> list[Row]:
-    rows: list[Row] = connection.sql(query, params=list(values)).to_arrow_table().to_pylist()
-    return rows
 
 
 def _without(row: Row, *names: str) -> Row:

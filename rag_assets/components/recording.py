@@ -21,7 +21,6 @@ from rag_assets.history.evaluations import (
     add_heartbeat,
     begun,
     heartbeats,
-    history_folder,
     record,
     recorded,
 )
@@ -142,9 +141,10 @@ class Recording:
             check_contract_changes,
         )
 
+        shown = None if self.is_new else 0  # nothing has changed since the last run
         content, contracts = (
-            connection.sql(f"SELECT * FROM {table}").to_arrow_table().slice(0, None if new else 0)
-            for table, new in (("content_changes", self.is_new), ("contract_changes", self.is_new))
+            connection.sql(f"SELECT * FROM {table}").to_arrow_table().slice(0, shown)
+            for table in (CONTENT_CHANGES[0], CONTRACT_CHANGES[0])
         )
         return [
             (CONTENT_CHANGES[0], check_content_changes(content)),
@@ -167,10 +167,6 @@ class Recording:
 
     def _heartbeat(self) -> Heartbeat:
         return Heartbeat(self.evaluation.evaluation_id, clock.utc_now(), self.run_id)
-
-
-def suite_history(warehouse: Path, suite: Suite) -> Path:
-    return history_folder(warehouse, suite.name)
 
 
 def _mapping(table: pa.Table, key: str, value: str) -> dict[str, str]:

@@ -23,7 +23,6 @@ from rag_assets.components.recording import (
     CONTRACT_CHANGES,
     Recording,
     identity,
-    suite_history,
 )
 from rag_assets.components.report import (
     report_link,
@@ -49,6 +48,7 @@ from rag_assets.evaluation import (
     Judged,
     build_checked,
 )
+from rag_assets.history.evaluations import history_folder
 from rag_assets.laboratory.evidence import judge_indexes
 from rag_assets.laboratory.records import SWEEP_TABLES, promotion_rows
 from rag_assets.project import models_folder, shown_path, source_version
@@ -143,7 +143,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
             baseline = read_baseline(suite.folder, suite.name)
             base, checked = suite_base(suite, artifacts, context.run.run_id)
             identified = identity(suite, checked, models, baseline)
-            history = suite_history(store.warehouse, suite)
+            history = history_folder(store.warehouse, suite.name)
             reports: list[tuple[str, CheckReport]] = []
 
             def build_into(connection: duckdb.DuckDBPyConnection) -> None:

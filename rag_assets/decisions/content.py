@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
 
 import duckdb
 
 from rag_assets.canonical.contracts import SpaceContract
 from rag_assets.decisions.items import CONTENT, ROLES, SPACES, SPLITS, Finding, found
+from rag_assets.warehouse.rows import query_rows
 
 DEV, TEST = "dev", "test"
 _SHOWN = 5
@@ -159,7 +159,7 @@ def examine_content(con: duckdb.DuckDBPyConnection) -> Finding:
 
 def examine_spaces(con: duckdb.DuckDBPyConnection) -> Finding:
     """Item 3."""
-    spaces = _rows(con, "FROM spaces ORDER BY space_no")
+    spaces = query_rows(con, "FROM spaces ORDER BY space_no")
     faults = []
     for space in spaces:
         contract = SpaceContract(**{one.name: space[one.name] for one in fields(SpaceContract)})
@@ -193,7 +193,7 @@ def examine_spaces(con: duckdb.DuckDBPyConnection) -> Finding:
 
 def examine_roles(con: duckdb.DuckDBPyConnection, *, vectors_given: bool) -> Finding:
     """Item 4. `vectors_given`: vectors were not made from texts, so that prompts do not apply."""
-    spaces = _rows(con, "FROM spaces ORDER BY space_no")
+    spaces = query_rows(con, "FROM spaces ORDER BY space_no")
     faults = [
         f"{space['space_id']} has the roles {space['query_role']!r} and {space['document_role']!r}"
         for space in spaces
@@ -219,7 +219,7 @@ def examine_roles(con: duckdb.DuckDBPyConnection, *, vectors_given: bool) -> Fin
 
 def not_evaluated(con: duckdb.DuckDBPyConnection) -> list[str]:
     """A gap for every space that was not executed, and one where there is no space at all."""
-    spaces = _rows(con, "FROM spaces ORDER BY space_no")
+    spaces = query_rows(con, "FROM spaces ORDER BY space_no")
     gaps = [
         f"space {space['space_id']} was not executed ({space['status_reason']})"
         for space in spaces
@@ -239,8 +239,3 @@ def _counted(con: duckdb.DuckDBPyConnection, sql: str, what: str) -> list[str]:
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
-
-
-def _rows(con: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = con.sql(sql).to_arrow_table().to_pylist()
-    return rows

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import duckdb
 import numpy as np
 
@@ -18,6 +16,7 @@ from rag_assets.decisions.items import (
     found,
 )
 from rag_assets.indexes.acl import DocumentAccess
+from rag_assets.warehouse.rows import query_rows
 
 MEASURES = ("recall_at_k", "precision_at_k", "reciprocal_rank", "ndcg_at_k")
 # What a release must stay within; the table release_budgets compares.
@@ -70,7 +69,7 @@ def examine_thresholds(con: duckdb.DuckDBPyConnection) -> Finding:
     """Item 6. Never a failure: a threshold that must not be used is one that is missing."""
     gaps = not_evaluated(con)
     usable = []
-    for row in _rows(
+    for row in query_rows(
         con,
         "SELECT spaces.space_id AS space, chosen.* FROM spaces "
         "LEFT JOIN answer_thresholds AS chosen USING (space_id) "
@@ -93,7 +92,7 @@ def examine_thresholds(con: duckdb.DuckDBPyConnection) -> Finding:
 
 def examine_budgets(con: duckdb.DuckDBPyConnection) -> Finding:
     """Item 7."""
-    rows = _rows(con, "FROM release_budgets")
+    rows = query_rows(con, "FROM release_budgets")
     declared = {row["measure"] for row in rows}
     faults, gaps, within = [], not_evaluated(con), []
     for row in rows:
@@ -157,8 +156,3 @@ def examine_notice(con: duckdb.DuckDBPyConnection, *, vectors_given: bool) -> Fi
     if not notice or not (notice[0][0] or "").strip():
         return found(NOTICE, [f"no notice says that {names} are not of models"], [], "")
     return found(NOTICE, [], [], f"not of models: {names}; the release says: {notice[0][0]}")
-
-
-def _rows(con: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = con.sql(sql).to_arrow_table().to_pylist()
-    return rows

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_assets.indexes.numkong_engine import native_numkong
 from rag_assets.indexes.proposals import Proposals, Tiles
 
 # Up to so many documents, what rounding takes from them is measured: it is less than the bound.
@@ -30,13 +31,7 @@ _NATIVE = {"sapphireamx", "graniteamx"}
 
 @lru_cache(maxsize=1)
 def _numkong() -> Any:
-    """The library, or None where it is missing or no faster than float32 on this processor."""
-    try:
-        import numkong
-    except ImportError:
-        return None
-    found = {name for name, present in numkong.get_capabilities().items() if present}
-    return numkong if found & _NATIVE else None
+    return native_numkong(_NATIVE)
 
 
 @dataclass(frozen=True)

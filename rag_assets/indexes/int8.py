@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from rag_assets.canonical.contracts import Metric
+from rag_assets.indexes.numkong_engine import native_numkong
 from rag_assets.indexes.proposals import Proposals, Tiles, target_slack
 from rag_assets.indexes.ranking import grid_steps, norms
 from rag_assets.indexes.scan import Sharpen
@@ -39,13 +40,7 @@ _NATIVE = {"alder", "sierra", "icelake", "sapphireamx", "graniteamx", "neonsdot"
 
 @lru_cache(maxsize=1)
 def _numkong() -> Any:
-    """The library, or None where it is missing or no faster than float32 on this processor."""
-    try:
-        import numkong
-    except ImportError:
-        return None
-    found = {name for name, present in numkong.get_capabilities().items() if present}
-    return numkong if found & _NATIVE else None
+    return native_numkong(_NATIVE)
 
 
 def has_native_int8() -> bool:

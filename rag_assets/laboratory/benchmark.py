@@ -9,7 +9,6 @@ of each one's fastest call, `query_total_ms` that times the number of queries.
 from __future__ import annotations
 
 import csv
-import datetime
 import io
 import platform
 import time
@@ -18,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_assets import clock
 from rag_assets.canonical.corpus import Corpus
 from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
 from rag_assets.errors import EngineMissing, UsageError
@@ -185,7 +185,7 @@ def _checked_corpus(options: BenchmarkOptions) -> Corpus:
 
 
 def _facts(options: BenchmarkOptions) -> Row:
-    now = datetime.datetime.now(datetime.UTC)
+    now = clock.utc_now()
     return {
         "timestamp": now.isoformat(timespec="seconds"),
         "python": platform.python_version(),

@@ -8,13 +8,13 @@ New data is another run under the same declaration; another declaration needs an
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_assets import clock
 from rag_assets.canonical.contracts import canonical_json
 from rag_assets.canonical.corpus import digest
 from rag_assets.errors import InputError, Problem, UsageError
@@ -114,4 +114,4 @@ def _write(path: Path, record: dict[str, Any]) -> None:
 
 
 def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return clock.utc_now().isoformat(timespec="seconds")

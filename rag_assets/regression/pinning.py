@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rag_assets import clock
-from rag_assets.errors import StoreError, UsageError
+from rag_assets.decisions.chained_log import one_line
+from rag_assets.errors import StoreError
 from rag_assets.regression.baseline import Baseline, Header, write_baseline
 from rag_assets.regression.evidence import measured_queries
 from rag_assets.regression.rows import REGRESSION_GATES
@@ -24,8 +25,7 @@ def pin_baseline(
     a person accepts a drop, and says why. UsageError without saying who and why.
     """
     for name, text in (("by", by), ("why", why)):
-        if not text.strip() or not text.isprintable():
-            raise UsageError(f"{name} is {text!r}; it must be a line of text that says something")
+        one_line(name, text)
     with reading(current_release(warehouse, suite)) as connection:
         facts = dict(connection.sql("SELECT key, value FROM manifest").fetchall())
         failed = connection.sql(

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 
 import duckdb
 
+from rag_assets.warehouse.rows import query_rows
+
 Row: TypeAlias = dict[str, Any]
 
 
@@ -20,5 +22,4 @@ def rows_of(
             params=[table],
         ).fetchall():
             return []
-    rows: list[Row] = con.sql(query, params=list(values)).to_arrow_table().to_pylist()
-    return rows
+    return query_rows(con, query, *values)
