@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from rag_assets.sources.mteb import read_table_vectors, tables
 from rag_assets.sources.numbering import corpus_of
 from rag_assets.sources.options import source_options
 from rag_assets.sources.vector_files import load_npy, read_vector_folder
+from rag_assets.whole_files import write_folder
 
 UNSTATED = "unstated"
 # Where no vectors are given: a space that needs no model, so that there is something to look at.
@@ -164,11 +164,8 @@ def _new_folder(defs: Path, suite: str) -> Path:
 def _written(folder: Path, attributes: Mapping[str, Any], *, unstated: bool) -> Path:
     """The YAML file, whole: the folder appears with it or not at all."""
     _check_attributes(attributes)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = folder.with_name(f".{folder.name}.draft-{uuid.uuid4().hex}")
-    draft.mkdir()
-    (draft / "defs.yaml").write_text(_yaml(attributes, unstated=unstated), "utf-8")
-    os.replace(draft, folder)
+    text = _yaml(attributes, unstated=unstated)
+    write_folder(folder, lambda draft: (draft / "defs.yaml").write_text(text, "utf-8"))
     return folder / "defs.yaml"
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from rag_assets.errors import StoreError
 from rag_assets.quality.report import CheckReport
-from rag_assets.whole_files import DRAFT, draft_name, flush, replace_text
+from rag_assets.whole_files import DRAFT, remove, replace_text, write_folder
 
 RUNS = ".runs"  # no asset is called so
 KEPT_VERSIONS = 4
@@ -90,26 +90,22 @@ class Store:
         home = self._asset_folder(asset)
         folder = home / version
         if not _in_use_again(folder):
-            draft = home / draft_name()
-            draft.mkdir(parents=True)
-            try:
+            record = {
+                "version": version,
+                "content": content or version,
+                "inputs": {artifact.name: artifact.content for artifact in inputs},
+                "info": dict(info or {}),
+            }
+
+            def write_all(draft: Path) -> None:
                 write_files(draft)
-                record = {
-                    "version": version,
-                    "content": content or version,
-                    "inputs": {artifact.name: artifact.content for artifact in inputs},
-                    "info": dict(info or {}),
-                }
                 (draft / "artifact.json").write_text(json.dumps(record, indent=1), "utf-8")
-                for path in draft.rglob("*"):
-                    flush(path)
-                try:
-                    os.replace(draft, folder)
-                except OSError:  # another run stored the same content first
-                    if not (folder / "artifact.json").is_file():
-                        raise
-            finally:
-                shutil.rmtree(draft, ignore_errors=True)
+
+            try:
+                write_folder(folder, write_all)
+            except OSError:  # another run stored the same content first
+                if not (folder / "artifact.json").is_file():
+                    raise
         pointer = json.dumps({"version": version})
         if self.run_id is not None:
             _put(self._run_file(asset), pointer)
@@ -175,10 +171,8 @@ class Store:
         for path in stale:
             try:
                 if path.stat().st_mtime < horizon:
-                    # Out of the way in one step: half a version must never stand under its name.
-                    doomed = path.rename(path.with_name(draft_name()))
-                    _remove(doomed)
-                    _remove(home / "checks" / path.name)
+                    remove(path)
+                    shutil.rmtree(home / "checks" / path.name, ignore_errors=True)
             except FileNotFoundError:
                 continue
 
@@ -198,13 +192,6 @@ def _in_use_again(folder: Path) -> bool:
     except FileNotFoundError:
         return False
     return (folder / "artifact.json").is_file()
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _put(path: Path, text: str) -> None:

@@ -1,9 +1,10 @@
-"""Files that are written whole or not at all: to a draft beside them, flushed, then renamed."""
+"""Files and folders that are there whole or not at all: a draft beside them, flushed, renamed."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,32 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
+    """Make a new folder that `write` fills, in one step. OSError where something is in it."""
+    draft = folder.with_name(draft_name())
+    draft.mkdir(parents=True)
+    try:
+        write(draft)
+        for path in (*draft.rglob("*"), draft):
+            flush(path)
+        os.replace(draft, folder)
+        flush(folder.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def remove(path: Path) -> None:
+    """Take away a file or folder. FileNotFoundError where there is none.
+
+    Out of the way in one step first: half of it must never stand under its name.
+    """
+    doomed = path.rename(path.with_name(draft_name()))
+    if doomed.is_dir():
+        shutil.rmtree(doomed, ignore_errors=True)
+    else:
+        doomed.unlink(missing_ok=True)
 
 
 def flush(path: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +15,7 @@ from rag_assets import clock
 from rag_assets.canonical.corpus import digest
 from rag_assets.canonical.files import write_parquet
 from rag_assets.errors import StoreError
-from rag_assets.whole_files import DRAFT, draft_name, flush, replace_text
+from rag_assets.whole_files import DRAFT, remove, replace_text, write_folder
 
 KEPT_SNAPSHOTS = 3
 KEPT_HEARTBEATS = 1000
@@ -119,8 +117,8 @@ def record(
         for table, content in snapshot.items():
             write_parquet(content, home / f"{table}.parquet")
 
-    _write_folder(folder / "snapshots" / name, write_snapshot)
-    _write_folder(folder / "evaluations" / name, write_rows)
+    write_folder(folder / "snapshots" / name, write_snapshot)
+    write_folder(folder / "evaluations" / name, write_rows)
     _prune(folder / "snapshots", KEPT_SNAPSHOTS)
     _prune(folder / "evaluations", keep)
 
@@ -220,24 +218,7 @@ def _in_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _write_folder(home: Path, write: Callable[[Path], None]) -> None:
-    """A folder that is there whole or not at all."""
-    draft = home.with_name(draft_name())
-    draft.mkdir(parents=True)
-    try:
-        write(draft)
-        for path in (*draft.iterdir(), draft):
-            flush(path)
-        os.replace(draft, home)
-        flush(home.parent)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
 def _prune(folder: Path, keep: int) -> None:
     """Remove all but the last `keep`, and what killed publishers left."""
     for stale in (*sorted(folder.glob("[!.]*"))[:-keep], *folder.glob(f"{DRAFT}*")):
-        # Out of the way in one step: half an evaluation must never stand under its name.
-        doomed = stale.with_name(draft_name())
-        stale.rename(doomed)
-        shutil.rmtree(doomed, ignore_errors=True)
+        remove(stale)
