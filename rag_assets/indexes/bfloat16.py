@@ -46,6 +46,11 @@ class Bfloat16Targets:
         return self.proposals.queries
 
     @property
+    def one_sided(self) -> np.ndarray:
+        """The margin below a target that is not itself computed on bfloat16: float64[m]."""
+        return 0.5 * self.margin
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(np.float32)
 

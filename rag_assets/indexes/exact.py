@@ -8,6 +8,7 @@ result therefore depends on neither block size, thread count nor machine.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +17,15 @@ import numpy as np
 from rag_assets.canonical.contracts import METRICS, Metric, SpaceContract, canonical_json
 from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import StoreError, UsageError
-from rag_assets.indexes.bfloat16 import bfloat16_targets
-from rag_assets.indexes.int8 import Int8Copy, has_native_int8, int8_targets, prepare_copy
-from rag_assets.indexes.proposals import prepare_proposals
+from rag_assets.indexes.bfloat16 import Bfloat16Targets, bfloat16_targets
+from rag_assets.indexes.int8 import (
+    Int8Copy,
+    Int8Targets,
+    has_native_int8,
+    int8_targets,
+    prepare_copy,
+)
+from rag_assets.indexes.proposals import prepare_proposals, score_targets
 from rag_assets.indexes.ranking import (
     check_norms,
     grid_steps,
@@ -30,8 +37,8 @@ from rag_assets.indexes.ranking import (
 from rag_assets.indexes.scan import (
     Narrow,
     Repeats,
-    Targets,
     TooClose,
+    leading_pairs,
     reaching_pairs,
     scan_candidates,
 )
@@ -45,8 +52,6 @@ LEAST_ON_BFLOAT16 = 1 << 8
 # Components of up to so many eligible documents are gathered first, for each is read many times:
 # 32 MiB of float32, less than what most processors keep in a cache that their cores share.
 _GATHERED = 1 << 23
-# Pairs per result that are scored in float64 at once, without a look in float32.
-_FEW = 1.5
 # Rows whose norms are computed again on loading, to notice vectors that have changed.
 _SAMPLE = 64
 _COPY_ARRAYS = ("codes", "residuals", "centre")
@@ -108,66 +113,90 @@ def top_k(
     if eligible is not None and count < LEAST_ON_INT8 and count * documents.shape[1] <= _GATHERED:
         documents, document_norms, stored = documents[eligible], eligible_norms, None
 
-    def ranked(
-        query_rows: np.ndarray, places: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(positions, ranks, score of every pair) of the exact top k among these pairs."""
+    def scored(query_rows: np.ndarray, places: np.ndarray) -> np.ndarray:
         pairs = (query_rows, places if stored is None else stored[places])
-        exact = pair_scores(documents, queries, pairs, metric, document_norms, query_norms)
-        keys = ranking_keys(exact, steps[query_rows])
-        return *rank_pairs(query_rows, places, keys, k), exact
+        return pair_scores(documents, queries, pairs, metric, document_norms, query_norms)
 
-    stage = (documents, stored, eligible_norms, queries, query_norms, metric)
-    query_rows, places = _candidates(
-        stage,
+    def best(
+        query_rows: np.ndarray, places: np.ndarray, exact: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        keys = ranking_keys(exact, steps[query_rows])
+        return rank_pairs(query_rows, places, keys, k)
+
+    query_rows, places, exact = _scored_candidates(
+        (documents, stored, eligible_norms, queries, query_norms, metric),
         min(k, count),
         copy if count >= LEAST_ON_INT8 else None,
-        lambda query_rows, places: ranked(query_rows, places)[0],
+        scored,
+        lambda query_rows, places: best(query_rows, places, scored(query_rows, places))[0],
         block_rows=block_rows,
         threads=threads,
     )
-    positions, ranks, exact = ranked(query_rows, places)
+    positions, ranks = best(query_rows, places, exact)
     at = (query_rows[positions], ranks)
     rows[at] = places[positions] if eligible is None else eligible[places[positions]]
     scores[at] = exact[positions]
     return rows, scores
 
 
-def _candidates(
+def _scored_candidates(
     stage: tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray, np.ndarray, Metric],
     k: int,
     copy: Int8Copy | None,
+    scored: Callable[[np.ndarray, np.ndarray], np.ndarray],
     narrow: Narrow,
     *,
     block_rows: int | None,
     threads: int | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (query rows, places) that float32 cannot rule out; `stage` as `prepare_proposals`."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs that may be in a top k: (query rows: int64[p], places: int64[p], scores: float64[p]).
+
+    `stage` as `prepare_proposals`; `scored(query_rows, places)` gives the scores of pairs.
+    """
     proposals = prepare_proposals(*stage)
     count = len(proposals.documents) if proposals.rows is None else len(proposals.rows)
 
     def repeats(start: int, stop: int) -> Repeats:
         return Repeats(lambda: proposals.stored(start, stop), k)
 
-    coarse: Targets | None = None if copy is None else int8_targets(copy, *stage[2:], proposals)
+    coarse: Int8Targets | Bfloat16Targets | None = None
+    if copy is not None:
+        coarse = int8_targets(copy, *stage[2:], proposals)
     if coarse is None and count >= LEAST_ON_BFLOAT16:
         coarse = bfloat16_targets(proposals)
     if coarse is not None:
         try:
-            query_rows, places = scan_candidates(
+            query_rows, places, values = scan_candidates(
                 coarse, count, k, repeats, block_rows=block_rows, threads=threads
             )
         except TooClose:
             pass
         else:
-            if len(places) <= _FEW * k * len(proposals.queries):
-                return query_rows, places
-            targets = proposals.pair_targets(query_rows, places)
-            kept = reaching_pairs(query_rows, targets, proposals.margin, k)
-            return query_rows[kept], places[kept]
-    return scan_candidates(
+            # What seems to be the top k is scored first, for it mostly is. Of the other pairs,
+            # its least score rules out most by one look at targets that are already there, then
+            # almost all by one in float32.
+            leading = leading_pairs(query_rows, values, k)
+            exact = np.full(len(places), np.nan)
+            exact[leading] = scored(query_rows[leading].ravel(), places[leading].ravel()).reshape(
+                leading.shape
+            )
+            *_, query_norms, metric = stage
+            least = score_targets(metric, exact[leading].min(axis=1), query_norms, proposals.scale)
+            others = np.isnan(exact)
+            if isinstance(coarse, Bfloat16Targets):
+                others &= values >= (least - coarse.one_sided)[query_rows]
+            rest = np.flatnonzero(others)
+            targets = proposals.pair_targets(query_rows[rest], places[rest])
+            rest = rest[targets >= (least - proposals.margin)[query_rows[rest]]]
+            exact[rest] = scored(query_rows[rest], places[rest])
+            kept = np.flatnonzero(~np.isnan(exact))
+            return query_rows[kept], places[kept], exact[kept]
+    query_rows, places, values = scan_candidates(
         proposals, count, k, repeats, narrow, block_rows=block_rows, threads=threads
     )
+    kept = reaching_pairs(query_rows, values, proposals.margin, k)
+    query_rows, places = query_rows[kept], places[kept]
+    return query_rows, places, scored(query_rows, places)
 
 
 @dataclass(frozen=True)

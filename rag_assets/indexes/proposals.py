@@ -96,15 +96,21 @@ class Proposals:
     def pair_targets(self, query_rows: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Targets, float32[p], of single pairs (int64[p] each)."""
         targets = np.empty(len(places), dtype=np.float32)
-        chunk = max(1, _PAIR_ELEMENTS // self.documents.shape[1])
+        chunk = min(max(1, _PAIR_ELEMENTS // self.documents.shape[1]), max(1, len(places)))
+        # New memory for each chunk would cost as much as the products.
+        stored = np.empty((chunk, self.documents.shape[1]), self.documents.dtype)
+        asked = np.empty(stored.shape, np.float32)
         for start in range(0, len(places), chunk):
             part = slice(start, start + chunk)
             at = places[part]
-            vectors = self.documents[at if self.rows is None else self.rows[at]]
+            vectors, queries = stored[: len(at)], asked[: len(at)]
+            rows = at if self.rows is None else self.rows[at]
+            np.take(self.documents, rows, axis=0, out=vectors, mode="clip")
+            np.take(self.queries, query_rows[part], axis=0, out=queries, mode="clip")
             if self.factors is not None:
                 factors = self.factors if self.factors.ndim == 0 else self.factors[at, np.newaxis]
                 vectors = _scaled(vectors, factors)
-            np.vecdot(vectors, self.queries[query_rows[part]], out=targets[part])
+            np.vecdot(vectors, queries, out=targets[part])
             if self.biases is not None:
                 targets[part] += self.biases[at]
         return targets
@@ -179,6 +185,21 @@ def prepare_proposals(
     biases = (-0.5 * (eligible_norms * weight) ** 2).astype(np.float32)
     directions = _scaled(queries, np.asarray(weight))
     return Proposals(documents, rows, directions, margin, factors, biases, weight * weight, span)
+
+
+def score_targets(
+    metric: Metric, scores: np.ndarray, query_norms: np.ndarray, scale: float
+) -> np.ndarray:
+    """Targets, float64[m], of documents with these `scores: float64[m]`; `scale` of `Proposals`.
+
+    Their float64 roundings are covered by what `target_slack` has above one step.
+    """
+    targets = scores
+    if metric == "dot":
+        targets = scores * _inverse(query_norms) * scale
+    elif metric == "euclidean":
+        targets = 0.5 * (query_norms * query_norms - scores * scores) * scale
+    return targets
 
 
 def target_slack(

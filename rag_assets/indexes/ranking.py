@@ -24,10 +24,8 @@ GRID = 2.0**-30
 # Squares, products and sums of float64 components stay in range between these norms.
 SMALLEST_NORM = 2.0**-400
 LARGEST_NORM = 2.0**400
-# Elements of a float64 working block: small enough for a core's cache.
-_BLOCK_ELEMENTS = 1 << 17
-# The same where several such blocks are worked on together.
-_PAIR_ELEMENTS = 3 << 14
+# Elements of a float64 working block: so small that several of them stay in a core's cache.
+_BLOCK_ELEMENTS = 3 << 14
 
 
 def norms(vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
@@ -37,20 +35,26 @@ def norms(vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
     """
     count = len(vectors) if rows is None else len(rows)
     result = np.empty(count, dtype=np.float64)
-    chunk = max(1, _BLOCK_ELEMENTS // vectors.shape[1])
+    dimension = vectors.shape[1]
+    runs = _runs(dimension)
+    chunk = max(1, _BLOCK_ELEMENTS // dimension)
+    memory = np.empty(min(chunk, count) * dimension)
     for start in range(0, count, chunk):
         stop = min(start + chunk, count)
         wanted = slice(start, stop) if rows is None else rows[start:stop]
-        block = vectors[wanted].astype(np.float64)
+        part = vectors[wanted]
+        block = memory[: part.size].reshape(runs, len(part), dimension // runs)
+        apart = part.reshape(len(part), runs, -1).transpose(1, 0, 2)
         if vectors.dtype == np.float32:
+            block[:] = apart
             block *= block
-            result[start:stop] = np.sqrt(_row_sums(block))
+            result[start:stop] = np.sqrt(_folded(block))
             continue
-        _, exponents = np.frexp(np.abs(block).max(axis=1))
-        block = np.ldexp(block, -exponents[:, np.newaxis])
+        _, exponents = np.frexp(np.abs(part).max(axis=1))
+        np.ldexp(apart, -exponents[:, np.newaxis], out=block)
         block *= block
         with np.errstate(over="ignore"):
-            result[start:stop] = np.ldexp(np.sqrt(_row_sums(block)), exponents)
+            result[start:stop] = np.ldexp(np.sqrt(_folded(block)), exponents)
     return result
 
 
@@ -81,11 +85,9 @@ def pair_scores(
     query_rows, document_rows = pairs
     scores = np.empty(len(query_rows), dtype=np.float64)
     dimension = documents.shape[1]
-    # Vectors are taken apart into runs of columns that the first folds add up: then these folds are
-    # of arrays that lie in one piece, and NumPy is several times as fast as on parts of rows.
     # Blocks to work in are made once: new memory for each would cost as much as the arithmetic.
-    runs = next((it for it in (4, 2) if dimension % it == 0 and dimension >= 64 * it), 1)
-    chunk = min(max(1, _PAIR_ELEMENTS // dimension), max(1, len(scores)))
+    runs = _runs(dimension)
+    chunk = min(max(1, _BLOCK_ELEMENTS // dimension), max(1, len(scores)))
     stored = np.empty((chunk, runs, dimension // runs), dtype=documents.dtype)
     asked = np.empty(stored.shape, dtype=queries.dtype)
     memory = np.empty(stored.size)
@@ -104,11 +106,7 @@ def pair_scores(
             block *= block
         else:
             block *= other
-        while len(block) > 1:
-            half = len(block) // 2
-            block[:half] += block[half:]
-            block = block[:half]
-        scores[part] = _row_sums(block[0])
+        scores[part] = _folded(block)
     if metric == "euclidean":
         scores = -np.sqrt(scores)
     if metric == "cosine":
@@ -181,18 +179,33 @@ def side_by_side(query_rows: np.ndarray) -> np.ndarray | None:
     return present
 
 
-def _row_sums(block: np.ndarray) -> np.ndarray:
-    """Sums over the columns of `block: float64[p, d]`, which is overwritten.
+def _runs(dimension: int) -> int:
+    """Into how many runs of columns a block for `_folded` takes vectors apart: 4, 2 or 1.
 
-    Folds the upper half onto the lower until one column is left: elementwise additions in an
-    order that the width alone decides. (NumPy's own sums change with SIMD width and layout.)
+    The first folds then add up arrays that lie in one piece, and NumPy is several times as fast
+    as on parts of rows.
     """
-    width = block.shape[1]
+    return next((it for it in (4, 2) if dimension % it == 0 and dimension >= 64 * it), 1)
+
+
+def _folded(block: np.ndarray) -> np.ndarray:
+    """Sums, float64[p], over the d components of p vectors in `block: float64[runs, p, d / runs]`.
+
+    Folds the upper half of the components onto the lower until one is left: elementwise additions
+    in an order that d alone decides. (NumPy's own sums change with SIMD width and layout.)
+    Overwrites the block.
+    """
+    while len(block) > 1:
+        half = len(block) // 2
+        block[:half] += block[half:]
+        block = block[:half]
+    rows = block[0]
+    width = rows.shape[1]
     while width > 96:
         half = (width + 1) // 2
-        block[:, : width - half] += block[:, half:width]
+        rows[:, : width - half] += rows[:, half:width]
         width = half
-    columns = block[:, :width].T.copy()  # narrow rows are slow to add, long columns are not
+    columns = rows[:, :width].T.copy()  # narrow rows are slow to add, long columns are not
     while width > 1:
         half = (width + 1) // 2
         columns[: width - half] += columns[half:width]

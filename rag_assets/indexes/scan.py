@@ -74,8 +74,9 @@ def scan_candidates(
     *,
     block_rows: int | None = None,
     threads: int | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Every pair that may be in a top k: (query rows: int64[p], places: int64[p]), in order.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every pair that may be in a top k: (query rows: int64[p], places: int64[p], their targets:
+    float32|int32[p]), ascending by query, then place; some are further off than the margin.
 
     A place is a position among the `count` eligible documents; `k` is at most `count`. `repeats`
     is asked about blocks of places. `narrow(query_rows, places)` returns the positions of the pairs
@@ -114,16 +115,28 @@ def reaching_pairs(
 
     `query_rows: int64[p]` ascending, each present at least k times; `values: float32|int32[p]`.
     """
+    kth = values[leading_pairs(query_rows, values, k)].min(axis=1)
+    return np.flatnonzero(values >= (kth.astype(np.float64) - margin)[query_rows])
+
+
+def leading_pairs(query_rows: np.ndarray, values: np.ndarray, k: int) -> np.ndarray:
+    """Positions, int64[m, k], of each query's k largest values, in no order.
+
+    `query_rows: int64[p]` ascending, each present at least k times; `values: float32|int32[p]`.
+    """
     present = side_by_side(query_rows)
     if present is None:
         order = np.lexsort((values, query_rows))
-        kth = values[order[np.searchsorted(query_rows, np.arange(len(margin)), side="right") - k]]
-    else:
-        table: np.ndarray = np.full(present.shape, lowest(values.dtype))
-        table[present] = values
-        cut = table.shape[1] - k
-        kth = np.partition(table, cut, axis=1)[:, cut]
-    return np.flatnonzero(values >= (kth.astype(np.float64) - margin)[query_rows])
+        last = np.flatnonzero(np.diff(query_rows, append=-1))
+        positions: np.ndarray = order[last[:, np.newaxis] - np.arange(k)]
+        return positions
+    counts = present.sum(axis=1)
+    first: np.ndarray = (counts.cumsum() - counts)[:, np.newaxis]
+    table: np.ndarray = np.full(present.shape, lowest(values.dtype))
+    table[present] = values
+    cut = table.shape[1] - k
+    best: np.ndarray = first + np.argpartition(table, cut, axis=1)[:, cut:]
+    return best
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
@@ -243,13 +256,11 @@ class _Running:
             if self._pending_count > self._limit:
                 self._thin()
 
-    def finish(self) -> tuple[np.ndarray, np.ndarray]:
+    def finish(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         self._sharpen(slice(0, len(self._threshold)))
         query_rows, places, values = self._reaching()
         order = np.argsort(query_rows * self._places + places)
-        query_rows, places, values = query_rows[order], places[order], values[order]
-        kept = reaching_pairs(query_rows, values, self._targets.margin, self._k)
-        return query_rows[kept], places[kept]
+        return query_rows[order], places[order], values[order]
 
     def _raise(self, query_rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
         """Raise thresholds by single values, of documents not yet accounted for."""
