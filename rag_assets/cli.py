@@ -7,6 +7,7 @@ went away.
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import sys
@@ -183,6 +184,8 @@ def evaluate(
 @click.argument("suite", callback=_text)
 def run(suite: str) -> None:
     """Materialize a suite in this process, checks included, and print its results."""
+    # Libraries make half a million objects that stay: collecting less often saves a second.
+    gc.set_threshold(50_000, 20, 50)
     from rag_assets.run import run_suite
 
     sys.exit(run_suite(suite, echo=click.echo, complain=_say_error))

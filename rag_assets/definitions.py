@@ -19,7 +19,16 @@ warnings.filterwarnings("ignore", message="Parameter `use_user_code_server` of i
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    suites = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
+    return _runnable(dg.load_from_defs_folder(path_within_project=Path(__file__).parent))
+
+
+def definitions_in(folder: Path) -> dg.Definitions:
+    """The suites of one folder under defs/ alone: what to run one of them needs."""
+    tree = dg.ComponentTree.for_project(Path(__file__).parent)
+    return _runnable(tree.build_defs(folder))
+
+
+def _runnable(suites: dg.Definitions) -> dg.Definitions:
     return dg.Definitions.merge(
         suites,
         dg.Definitions(

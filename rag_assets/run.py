@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from rag_assets.components.ended_runs import process_tags, report_dead_runs
 from rag_assets.components.suite import SUITE_TAG
 from rag_assets.errors import RagAssetsError, StoreError, UsageError
 from rag_assets.evaluation_output import summary_tables
-from rag_assets.project import project_root, shown_path, suite_folders, warehouse_root
+from rag_assets.project import project_root, shown_path, suite_folder, warehouse_root
 from rag_assets.report.files import report_path
 from rag_assets.tabular import joined
 from rag_assets.warehouse.release import current_release, reading
@@ -30,18 +29,14 @@ def run_suite(name: str, *, echo: Callable[[str], None], complain: Callable[[str
     0 if every step and check passed; 1 if a check failed, and `echo` tells which; 2 if a step could
     not do its work, a refused source for example: `complain` tells why, `echo` nothing.
     """
-    # Libraries make half a million objects that stay: collecting less often saves a second.
-    gc.set_threshold(50_000, 20, 50)
-    jobs = {
-        job.tags[SUITE_TAG]: job
-        for job in _definitions().resolve_all_job_defs()
-        if SUITE_TAG in job.tags
-    }
-    if name not in jobs:
-        raise UsageError(f"unknown suite {name!r}; known suites are {', '.join(sorted(jobs))}")
+    [job] = [
+        job
+        for job in _definitions(suite_folder(name)).resolve_all_job_defs()
+        if job.tags.get(SUITE_TAG) == name
+    ]
     with _instance() as instance:
         report_dead_runs(instance)
-        result = jobs[name].execute_in_process(
+        result = job.execute_in_process(
             instance=instance,
             tags=process_tags(),
             run_config={"loggers": {"progress": {}}},
@@ -100,13 +95,12 @@ def summary(release: Path, name: str) -> str:
     return joined(["", *tables, notice, where])
 
 
-def _definitions() -> dg.Definitions:
-    """Every suite. UsageError, in one line, if a suite's YAML is at fault."""
-    from rag_assets.definitions import defs
+def _definitions(folder: Path) -> dg.Definitions:
+    """The suites in a folder. UsageError, in one line, if their YAML is at fault."""
+    from rag_assets.definitions import definitions_in
 
-    suite_folders()
     try:
-        return defs()
+        return definitions_in(folder)
     except Exception as error:
         if (message := suite_fault(error)) is None:
             raise

@@ -127,7 +127,7 @@ def tables_asset(suite: Suite, models: Sequence[Model]) -> dg.AssetsDefinition:
     code = source_version("evaluation.py", "warehouse", "quality", "regression", "decisions")
     shown = [model for model in models if (model.name,) != CANONICAL]
     specs = [_spec(suite, model, code) for model in shown]
-    about_them = report_spec(suite, [spec.key for spec in specs])
+    about_them = report_spec(suite)
 
     # The report belongs to the step that publishes: a failed gate would stop a step of its own.
     @dg.multi_asset(
