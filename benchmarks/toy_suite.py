@@ -18,9 +18,12 @@ _IMPORTS = ("rag_assets.run", "great_expectations")
 
 
 def toy_suite() -> Iterator[Measurement]:
-    """toy-suite: wall seconds of `rag-assets run toy`, imports included, and where they go."""
-    with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, "DAGSTER_HOME": home}
+    """toy-suite: wall seconds of `rag-assets run toy`, imports included, and where they go.
+
+    With an empty warehouse: everything is built, and no history is drawn.
+    """
+    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as warehouse:
+        environment = {**os.environ, "DAGSTER_HOME": home, "RAG_ASSETS_WAREHOUSE": warehouse}
         settings = Path("dagster_home/dagster.yaml")
         if settings.exists():
             Path(home, "dagster.yaml").write_text(settings.read_text("utf-8"), "utf-8")

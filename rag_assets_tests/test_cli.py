@@ -530,16 +530,16 @@ def test_a_suite_s_mistake_is_one_line_that_names_it(
     from rag_assets import definitions
     from rag_assets.components import EvaluationSuite
 
-    def broken() -> None:
+    def broken(folder: Path) -> None:
         attributes = {
-            "name": "toy",
+            "name": folder.name,
             "source": {"path": "x.json"},
             "spaces": [{"space_id": "a"}],
             "k": [0],
         }
         EvaluationSuite.from_attributes_dict(attributes=attributes)
 
-    monkeypatch.setattr(definitions, "defs", broken)
+    monkeypatch.setattr(definitions, "definitions_in", broken)
     result = workshop.command("run", "toy")
     assert_refused(result, "k must be an integer from 1 to 10000, not 0")
 

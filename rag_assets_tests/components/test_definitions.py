@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from rag_assets.components import EvaluationSuite
 from rag_assets.components.checks import CHANGES
 from rag_assets.components.suite import StoreResource
-from rag_assets.definitions import defs
+from rag_assets.definitions import definitions_in, defs
 from rag_assets_tests.conftest import ROOT
 from rag_assets_tests.test_cli import loaded_after
 from rag_assets_tests.warehouse.test_models import TABLES
@@ -73,6 +73,30 @@ def test_the_shipped_suite_has_the_known_assets_and_checks(shipped: dg.Definitio
     tables = {f"toy/{name}" for name in TABLES}
     assert of_toy(graph.get_all_asset_keys()) == set(TOY_ASSETS.split()) | tables
     assert of_toy(graph.asset_check_keys) == set(TOY_CHECKS.split())
+
+
+def test_a_suite_on_its_own_is_what_it_is_among_all(shipped: dg.Definitions) -> None:
+    def parts(definitions: dg.Definitions) -> dict[str, tuple[object, ...]]:
+        graph = definitions.resolve_asset_graph()
+        return {
+            key.to_user_string(): (
+                graph.get(key).parent_keys,
+                graph.get(key).check_keys,
+                graph.get(key).code_version,
+            )
+            for key in graph.get_all_asset_keys()
+        }
+
+    together = parts(shipped)
+    apart = {}
+    for file in (ROOT / "rag_assets" / "defs").glob("*/defs.yaml"):
+        alone = definitions_in(file.parent)
+        [job] = [it for it in alone.resolve_all_job_defs() if not it.name.startswith("__ASSET")]
+        assert job.name == f"evaluate_{file.parent.name}"
+        found = parts(alone)
+        assert {key.split("/")[0] for key in found} == {file.parent.name}
+        apart |= found
+    assert apart == together
 
 
 def test_every_suite_has_a_job_and_a_schedule_that_is_off(shipped: dg.Definitions) -> None:
@@ -140,7 +164,7 @@ def test_every_check_that_gates_is_blocking(shipped: dg.Definitions) -> None:
 
 
 def test_loading_the_definitions_leaves_heavy_engines_out() -> None:
-    statement = "from rag_assets.definitions import defs; defs()"
+    statement = "from rag_assets.definitions import definitions_in, defs; defs()"
     assert loaded_after(statement, "great_expectations", "faiss", "torch") == set()
 
 
