@@ -93,11 +93,6 @@ class SpaceResults:
     results: pa.Table
     searches: pa.Table
 
-    @classmethod
-    def none(cls) -> SpaceResults:
-        """What an index that was not executed found."""
-        return cls(BASE["results"].empty_table(), BASE["searches"].empty_table())
-
 
 def space_results(
     space: EmbeddedSpace,

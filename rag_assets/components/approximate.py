@@ -27,7 +27,7 @@ from rag_assets.components.suite import (
     results_path,
 )
 from rag_assets.embeddings.files import read_embeddings
-from rag_assets.evaluation import SpaceResults, space_results, write_results
+from rag_assets.evaluation import space_results, write_results
 from rag_assets.indexes.ann import AnnIndex
 from rag_assets.indexes.builds import BUILT, read_index_build, store_index
 from rag_assets.indexes.exact import ExactIndex
@@ -132,21 +132,20 @@ def approximate_results_asset(
             path = results_path(space_id, name)
             if stored.not_executed:
                 return not_executed(artifacts, path, stored.not_executed, inputs, code)
+            build = read_index_build(stored.folder)
+            if build.status_reason is not None:
+                return not_executed(artifacts, path, build.status_reason, inputs, code)
             corpus = read_corpus(canonical.folder)
             space = read_embeddings(embeddings.folder)
-            build = read_index_build(stored.folder)
-            if build.status == BUILT:
-                found = space_results(
-                    space,
-                    ExactIndex.load(exact_index.folder, space),
-                    corpus,
-                    suite.ks,
-                    suite.pairs,
-                    index_name=name,
-                    index=AnnIndex.load(stored.folder, space),
-                )
-            else:
-                found = SpaceResults.none()
+            found = space_results(
+                space,
+                ExactIndex.load(exact_index.folder, space),
+                corpus,
+                suite.ks,
+                suite.pairs,
+                index_name=name,
+                index=AnnIndex.load(stored.folder, space),
+            )
             content = digest(digest_table(found.results), digest_table(found.searches))
             artifact = artifacts.write(
                 path,

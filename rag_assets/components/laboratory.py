@@ -31,6 +31,7 @@ from rag_assets.components.suite import (
     sweep_path,
 )
 from rag_assets.embeddings.files import read_embeddings
+from rag_assets.errors import EngineMissing
 from rag_assets.evaluation import EXACT
 from rag_assets.indexes.ann import AnnIndex
 from rag_assets.indexes.builds import BUILT, read_index_build
@@ -169,13 +170,16 @@ def sweep_asset(suite: Suite, declared: DeclaredSweep) -> dg.AssetsDefinition:
             plans = plans_folder() / suite.name
             version = digest(canonical.version, embeddings.version)
             registered = register_plan(plans, sweep, version)
-            rows = run_sweep(
-                sweep,
-                space,
-                case_queries(space, corpus),
-                budget_s=suite.sweep_budget_s,
-                progress=context.log.info,
-            )
+            try:
+                rows = run_sweep(
+                    sweep,
+                    space,
+                    case_queries(space, corpus),
+                    budget_s=suite.sweep_budget_s,
+                    progress=context.log.info,
+                )
+            except EngineMissing as missing:
+                return not_executed(artifacts, sweep_path(declared), str(missing), inputs, code)
             record_run(plans, sweep, version, rows)
             record = sweep_record(
                 sweep,
