@@ -29,7 +29,9 @@ from rag_assets.components.suite import (
 from rag_assets.decisions.gates import DEFINITION, definition_digest
 from rag_assets.decisions.tables import stated_tables
 from rag_assets.embeddings.files import read_embeddings
+from rag_assets.errors import UsageError
 from rag_assets.evaluation import (
+    EXACT,
     RESULTS_FILE,
     SEARCHES_FILE,
     SpaceStatus,
@@ -38,7 +40,7 @@ from rag_assets.evaluation import (
 )
 from rag_assets.indexes.builds import NOT_EXECUTED, IndexBuild, read_index_build
 from rag_assets.indexes.specs import parameters
-from rag_assets.laboratory.defaults import default_decisions, default_index
+from rag_assets.laboratory.defaults import default_decisions
 from rag_assets.laboratory.records import SWEEP_TABLES, read_tables, rows_of
 from rag_assets.project import project_root
 from rag_assets.provenance import manifest
@@ -142,10 +144,16 @@ def _measured(
             parts.setdefault(name, []).append(table)
     tables = {name: pa.concat_tables(found) for name, found in parts.items()}
     decided = {decision.space_id: decision for decision in default_decisions(suite.folder)}
-    chosen = default_index(suite.folder, suite.space_ids)
     rows = []
-    for space_id, index_name in chosen.items():
+    for space_id in suite.space_ids:
         decision = decided.get(space_id)
+        index_name = decision.index_name if decision else EXACT
+        if index_name not in {EXACT, *(index.name for index in suite.indexes_of(space_id))}:
+            raise UsageError(
+                f"the default index of space {space_id!r} is {index_name!r}, which the suite does "
+                "not declare any more; declare it, or go back: rag-assets default-index "
+                f"{suite.name} {space_id} exact --by NAME --why TEXT"
+            )
         rows.append(
             {
                 "space_no": corpus.space_no(space_id),

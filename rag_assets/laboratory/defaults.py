@@ -7,7 +7,6 @@ to the one before it (`chained_log`), so that an edited file is refused as a who
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -55,12 +54,6 @@ class Decision:
         return record_digest(asdict(self))
 
 
-def default_index(folder: Path, space_ids: Sequence[str]) -> dict[str, str]:
-    """The index of each space. Raises InputError for a file that was edited by hand."""
-    chosen = {decision.space_id: decision.index_name for decision in default_decisions(folder)}
-    return {space_id: chosen.get(space_id, EXACT) for space_id in space_ids}
-
-
 def set_default_index(
     folder: Path,
     space_id: str,
@@ -102,7 +95,8 @@ def set_default_index(
 
 
 def default_decisions(folder: Path) -> list[Decision]:
-    """Every decision, oldest first; none if there is no file."""
+    """Every decision, oldest first; none if there is no file. A space's last one holds, and without
+    one its default is exact. Raises InputError for a file that was edited by hand."""
     return [_decision(record) for record in read_log(folder, _LOG)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rag_assets.errors import InputError, UsageError
-from rag_assets.laboratory.defaults import default_decisions, default_index, set_default_index
+from rag_assets.laboratory.defaults import default_decisions, set_default_index
 
 EVIDENCE = "a" * 64
 
@@ -21,14 +21,17 @@ def choose(folder: Path, space_id: str, index_name: str, **changes: Any) -> None
     set_default_index(folder, space_id, index_name, **{**given, **changes})
 
 
+def chosen(folder: Path) -> dict[str, str]:
+    return {decision.space_id: decision.index_name for decision in default_decisions(folder)}
+
+
 def test_exact_is_the_default_until_somebody_decides(tmp_path: Path) -> None:
-    assert default_index(tmp_path, ["s", "t"]) == {"s": "exact", "t": "exact"}
+    assert chosen(tmp_path) == {}
     choose(tmp_path, "s", "ivf_pq", by=" Ada ", why="recall 0.97, 3 times as fast")
-    assert default_index(tmp_path, ["s", "t"]) == {"s": "ivf_pq", "t": "exact"}
+    assert chosen(tmp_path) == {"s": "ivf_pq"}
     choose(tmp_path, "t", "hnsw")
     choose(tmp_path, "s", "exact", evidence_digest=None, eligible=False)
-    assert default_index(tmp_path, ["s", "t"]) == {"s": "exact", "t": "hnsw"}
-    assert default_index(tmp_path, ["t"]) == {"t": "hnsw"}
+    assert chosen(tmp_path) == {"s": "exact", "t": "hnsw"}
     first, second, third = default_decisions(tmp_path)
     assert (first.by, first.why, first.evidence) == (
         "Ada",
@@ -129,7 +132,7 @@ def test_a_file_edited_by_hand_is_refused_for_reading_and_writing(
     path.write_text(json.dumps(tree), "utf-8")
     before = path.read_bytes()
     with pytest.raises(InputError, match=rf"default_index\.json: {place}: edited_default"):
-        default_index(tmp_path, ["s"])
+        default_decisions(tmp_path)
     with pytest.raises(InputError, match="edited_default"):
         choose(tmp_path, "s", "exact")
     assert path.read_bytes() == before
@@ -138,7 +141,7 @@ def test_a_file_edited_by_hand_is_refused_for_reading_and_writing(
 def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "default_index.json").write_text("{", "utf-8")
     with pytest.raises(InputError, match="syntax_error"):
-        default_index(tmp_path, ["s"])
+        default_decisions(tmp_path)
     (tmp_path / "default_index.json").write_text('{"format": 1, "format": 1}', "utf-8")
     with pytest.raises(InputError):
-        default_index(tmp_path, ["s"])
+        default_decisions(tmp_path)
