@@ -12,6 +12,7 @@ from rag_assets.canonical.contracts import canonical_json
 from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import EngineMissing
 from rag_assets.indexes.ann import AnnIndex
+from rag_assets.indexes.faiss_engine import load_faiss
 from rag_assets.indexes.specs import IndexSpec, parameters
 
 BUILT, NOT_EXECUTED = "built", "not_executed"
@@ -53,8 +54,9 @@ def store_index(name: str, spec: IndexSpec, space: EmbeddedSpace, folder: Path) 
         "params": canonical_json(parameters(spec)),
         "seed": spec.seed,
     }
-    started = time.perf_counter()
     try:
+        load_faiss()  # the first import takes longer than building a small index
+        started = time.perf_counter()
         index = AnnIndex.build(spec, space)
     except EngineMissing as missing:
         build = IndexBuild(**known, status=NOT_EXECUTED, status_reason=str(missing))

@@ -22,6 +22,7 @@ from rag_assets.canonical.corpus import Corpus
 from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
 from rag_assets.errors import EngineMissing, UsageError
 from rag_assets.indexes.exact import ExactIndex
+from rag_assets.indexes.faiss_engine import load_faiss
 from rag_assets.indexes.specs import IvfPq, faults
 from rag_assets.laboratory.latency import Arm, ArmLatency, measure_latency
 from rag_assets.laboratory.queries import Queries, SearchIndex, case_queries, search_all
@@ -93,6 +94,8 @@ def run_benchmark(
     indexes: dict[str, SearchIndex] = {EXACT: exact}
     approximate, missing = None, None
     try:
+        if build is None:
+            load_faiss()  # the first import takes longer than building a small index
         approximate, build_ms = _timed(lambda: (build or _build_ann)(options.spec, space))
         indexes[IVF_PQ] = approximate
     except EngineMissing as error:
