@@ -5,8 +5,9 @@
 -- params, seed       : what the index was built with (params as JSON; NULL for exact search)
 -- build_ms           : wall time of training and filling; NULL for exact search
 -- index_bytes        : bytes of the stored index; for exact search those of the raw vectors
--- bytes_per_vector   : index_bytes / documents; memory_bytes is index_bytes and what search keeps
---                      beside it
+-- bytes_per_vector   : index_bytes / documents
+-- memory_bytes       : index_bytes and what searching needs beside it: the raw vectors too, where
+--                      they are re-ranked with or searched exactly under narrow filters
 -- p50_ms .. p99_ms   : single queries on one thread, pooled over all measured calls
 -- best_p50_ms        : median over queries of each one's fastest call; the ratios are made of it
 -- speedup            : best_p50_ms of exact search / best_p50_ms of this index

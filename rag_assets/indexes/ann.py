@@ -131,10 +131,15 @@ class AnnIndex:
 
     @property
     def memory_bytes(self) -> int:
-        """`nbytes`, and what is in memory beside it: product quantization's precomputed table,
-        each document's norm and its list. The space's own vectors are not counted."""
+        """`nbytes`, and what searching needs in memory beside it: product quantization's
+        precomputed table, each document's norm and its list, and the space's own vectors where
+        they are re-ranked with or searched exactly under narrow filters."""
         lists = self.engine.list_no
         beside = self.document_norms.nbytes + (0 if lists is None else lists.nbytes)
+        refine = getattr(self.spec, "refine", None)
+        exact_below = 0 if self.spec.policy is None else self.spec.policy.exact_below
+        if (refine is not None and refine.vectors == "exact") or exact_below > 0:
+            beside += self.documents.nbytes
         return self.nbytes + self.engine.table_bytes + beside
 
     def with_search_parameter(self, parameter: str, value: Any) -> AnnIndex:

@@ -27,7 +27,7 @@ SELECT
     recall.ndcg_defined_count,
     recall.mean_ndcg_cost,
     benchmark.speedup,
-    benchmark.compression
+    exact.memory_bytes / benchmark.memory_bytes AS memory_gain
 FROM base.index_builds AS builds
 JOIN base.spaces AS spaces USING (space_no)
 LEFT JOIN ann_recall_by_space AS recall
@@ -36,6 +36,8 @@ LEFT JOIN ann_recall_by_space AS recall
     AND recall.k = (SELECT max(k) FROM base.evaluated_k)
 LEFT JOIN index_benchmark AS benchmark
     ON benchmark.space_id = spaces.space_id AND benchmark.index_name = builds.index_name
+LEFT JOIN index_benchmark AS exact
+    ON exact.space_id = spaces.space_id AND exact.index_name = 'exact'
 ORDER BY spaces.space_no, builds.index_name
 """
 _SWEEPS = """
@@ -96,7 +98,7 @@ def _evidence(
         sweep=sweep,
         recalls=recalls,
         latency_gain=index["speedup"],
-        memory_gain=index["compression"],
+        memory_gain=index["memory_gain"],
         judged_queries=index["ndcg_defined_count"] or 0,
         judgement_loss=index["mean_ndcg_cost"],
     )

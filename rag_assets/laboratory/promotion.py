@@ -169,7 +169,7 @@ def _recall(evidence: Evidence, thresholds: Thresholds) -> Outcome:
 def _gain(evidence: Evidence, thresholds: Thresholds) -> Outcome:
     threshold = (
         f"at least {thresholds.min_latency_gain:g} times as fast as exact search, or at most "
-        f"1/{thresholds.min_memory_gain:g} of the raw vectors' bytes"
+        f"1/{thresholds.min_memory_gain:g} of the memory"
     )
     latency, memory = evidence.latency_gain, evidence.memory_gain
     if latency is None and memory is None:
@@ -191,8 +191,9 @@ def _judgements(evidence: Evidence, thresholds: Thresholds) -> Outcome:
         return "not_executed", said, threshold
     if evidence.judgement_loss is None:
         return "not_executed", "the judged queries were not searched with this index", threshold
+    change = round(-evidence.judgement_loss, 4) + 0.0  # never "-0.0000"
     said = (
-        f"mean nDCG@{evidence.k} changes by {-evidence.judgement_loss:+.4f} "
+        f"mean nDCG@{evidence.k} changes by {change:+.4f} "
         f"over {evidence.judged_queries} judged queries"
     )
     small = evidence.judgement_loss <= thresholds.max_judgement_loss + _ROUNDING

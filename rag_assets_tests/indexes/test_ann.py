@@ -15,7 +15,15 @@ from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.errors import EngineMissing, StoreError, UsageError
 from rag_assets.indexes.ann import AnnIndex
 from rag_assets.indexes.exact import top_k
-from rag_assets.indexes.specs import Hnsw, IndexSpec, IvfFlat, IvfPq, IvfRabitq, Refine
+from rag_assets.indexes.specs import (
+    FilterPolicy,
+    Hnsw,
+    IndexSpec,
+    IvfFlat,
+    IvfPq,
+    IvfRabitq,
+    Refine,
+)
 from rag_assets_tests.indexes.ann_examples import LISTS, SPECS, clustered, clustered_space
 from rag_assets_tests.results.spaces import embedded_space
 
@@ -124,6 +132,25 @@ def test_the_published_configuration_keeps_its_low_recall_and_its_size(seed: int
     # beside it a norm (8 bytes) and a list number (4) for each vector
     assert index.memory_bytes == index.nbytes + 32_768 + 5000 * 12
     assert index.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "reads_vectors"),
+    [
+        (IvfFlat(4, 1), False),
+        (IvfPq(4, 1, n_subvectors=2, n_bits=2, refine=Refine(4, "sq8")), False),
+        (IvfPq(4, 1, n_subvectors=2, n_bits=2, refine=Refine(4, "exact")), True),
+        (IvfFlat(4, 1, policy=FilterPolicy(exact_below=0)), False),
+        (IvfFlat(4, 1, policy=FilterPolicy(exact_below=1)), True),
+    ],
+)
+def test_vectors_that_searching_reads_count_as_memory(spec: IndexSpec, reads_vectors: bool) -> None:
+    rng = np.random.default_rng(6)
+    space = embedded_space(rng.standard_normal((200, 8)), rng.standard_normal((1, 8)), "dot")
+    index = AnnIndex.build(spec, space, threads=1)
+    vectors = space.documents.nbytes
+    beside = index.memory_bytes - index.nbytes - index.engine.table_bytes
+    assert beside == 200 * (8 + 4) + (vectors if reads_vectors else 0)
 
 
 @pytest.mark.parametrize("name", ["ivf_pq sq8", "ivf_flat", "ivf_rabitq sq8", "hnsw"])

@@ -9,6 +9,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from rag_assets.laboratory.evidence import judge_indexes
+from rag_assets.laboratory.promotion import Thresholds
 from rag_assets.warehouse.base import BASE
 from rag_assets.warehouse.build import build
 from rag_assets_tests.warehouse.examples import MODELS, Case, Example, Held, base_tables, row, rows
@@ -129,8 +131,9 @@ def test_an_index_that_was_not_executed_has_rows_without_numbers() -> None:
 
 
 def test_ratios_of_the_benchmark_are_to_exact_search_of_the_same_run() -> None:
-    build_row = {"space_no": 0, "index_name": "ivf", "kind": "ivf_pq", "params": "{}", "seed": 7}
-    build_row |= {"status": "built", "build_ms": 5.0, "index_bytes": 48, "memory_bytes": 60}
+    build_row = {"space_no": 0, "index_name": "ivf", "kind": "ivf_pq", "params": '{"seed": 7}'}
+    build_row |= {"seed": 7, "status": "built", "build_ms": 5.0}
+    build_row |= {"index_bytes": 48, "memory_bytes": 60}
     times = [
         {"space_no": 0, "index_name": name, "k": 2, "query_count": 1, "rounds": 5, "threads": 2}
         | {"best_p50_ms": best}
@@ -143,3 +146,6 @@ def test_ratios_of_the_benchmark_are_to_exact_search_of_the_same_run() -> None:
     assert found["mean_ann_recall_at_k"] == 1 / 2
     exact = row(con, "FROM index_benchmark WHERE index_name = 'exact'")
     assert (exact["index_bytes"], exact["speedup"], exact["params"]) == (96, 1.0, None)
+    [gate] = judge_indexes(con, Thresholds(), "d" * 64)
+    [gain] = [it for it in gate.rows if it.condition == "latency_or_memory_gain"]
+    assert gain.evidence == "latency gain 3.00, memory gain 1.60"  # 6 ms / 2 ms; 96 / 60
