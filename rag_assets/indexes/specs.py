@@ -128,35 +128,25 @@ def faults(spec: IndexSpec, dimension: int, count: int) -> list[str]:
 
     Checked before any work is done: engines accept some of these silently.
     """
-    found: list[str] = []
+    found = own_faults(spec)
+    if any(_no_integers(spec)):
+        return found  # the rules below compare integers
 
     def need(holds: bool, sentence: str) -> None:
         if not holds:
             found.append(sentence)
 
-    for place, value, least in _integers(spec):
-        whole = type(value) is int
-        need(whole, f"{place} is {value!r}; it must be an integer")
-        need(not whole or value >= least, f"{place} is {value}; it must be at least {least}")
-    if found:
-        return found  # the rules below compare integers
-    need(spec.seed <= _LARGEST_SEED, f"seed is {spec.seed}; it must be at most {_LARGEST_SEED}")
     need(count > 0, "there are no vectors")
     if isinstance(spec, _Ivf):
         need(
             spec.n_clusters <= count,
             f"n_clusters is {spec.n_clusters}, more than the {count} vectors",
         )
-        need(
-            spec.nprobe <= spec.n_clusters,
-            f"nprobe is {spec.nprobe}, more than n_clusters ({spec.n_clusters})",
-        )
     if isinstance(spec, IvfPq):
         need(
             dimension % spec.n_subvectors == 0,
             f"n_subvectors is {spec.n_subvectors}; it must divide the dimension {dimension}",
         )
-        need(spec.n_bits <= 8, f"n_bits is {spec.n_bits}; it must be from 1 to 8")
         need(
             spec.n_bits > 8 or 2**spec.n_bits <= count,
             f"n_bits is {spec.n_bits}, which needs {2 ** min(spec.n_bits, 8)} vectors to train on; "
@@ -167,12 +157,31 @@ def faults(spec: IndexSpec, dimension: int, count: int) -> list[str]:
             not spec.opq or dimension <= count,
             f"opq needs at least {dimension} vectors to learn a rotation from; there are {count}",
         )
-    refine = getattr(spec, "refine", None)
-    need(
-        refine is None or refine.vectors in ("exact", "sq8"),
-        f"refine.vectors is {refine and refine.vectors!r}; it must be exact or sq8",
-    )
     return found
+
+
+def own_faults(spec: IndexSpec) -> list[str]:
+    """What is wrong with the parameters over any vectors; empty if nothing is."""
+    if found := list(_no_integers(spec)):
+        return found
+    if spec.seed > _LARGEST_SEED:
+        found.append(f"seed is {spec.seed}; it must be at most {_LARGEST_SEED}")
+    if isinstance(spec, _Ivf) and spec.nprobe > spec.n_clusters:
+        found.append(f"nprobe is {spec.nprobe}, more than n_clusters ({spec.n_clusters})")
+    if isinstance(spec, IvfPq) and spec.n_bits > 8:
+        found.append(f"n_bits is {spec.n_bits}; it must be from 1 to 8")
+    refine = getattr(spec, "refine", None)
+    if refine is not None and refine.vectors not in ("exact", "sq8"):
+        found.append(f"refine.vectors is {refine.vectors!r}; it must be exact or sq8")
+    return found
+
+
+def _no_integers(spec: IndexSpec) -> Iterator[str]:
+    for place, value, least in _integers(spec):
+        if type(value) is not int:
+            yield f"{place} is {value!r}; it must be an integer"
+        elif value < least:
+            yield f"{place} is {value}; it must be at least {least}"
 
 
 def _integers(spec: IndexSpec) -> Iterator[tuple[str, Any, int]]:
@@ -204,4 +213,6 @@ def spec_from(kind: str, given: Mapping[str, Any]) -> IndexSpec:
             for fault in error.errors()
         ]
         raise UsageError("; ".join(faults)) from None
+    if wrong := own_faults(spec):
+        raise UsageError("; ".join(f"{kind}: {fault}" for fault in wrong))
     return spec

@@ -97,6 +97,22 @@ def test_parameters_describe_a_spec_completely(spec: IndexSpec) -> None:
     assert spec_from(described.pop("kind"), described) == spec
 
 
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [
+        ("ivf_pq", {"n_clusters": 8, "nprobe": 1, "n_bits": 9}, "ivf_pq: n_bits is 9; it must be"),
+        ("ivf_flat", {"n_clusters": 8, "nprobe": 9}, "ivf_flat: nprobe is 9, more than n_clusters"),
+        ("ivf_flat", {"n_clusters": 0, "nprobe": 1}, "n_clusters is 0; it must be at least 1"),
+        ("hnsw", {"m": 1}, "m is 1; it must be at least 2"),
+    ],
+)
+def test_what_no_vectors_could_mend_is_refused_when_the_suite_is_read(
+    kind: str, given: dict[str, int], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        spec_from(kind, given)
+
+
 def test_every_kind_has_a_name() -> None:
     assert set(KINDS) == {"ivf_pq", "ivf_flat", "ivf_rabitq", "hnsw"}
 
