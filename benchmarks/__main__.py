@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 # OpenBLAS and OpenMP read this when they load; the arms are compared on one thread each.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -41,19 +42,24 @@ def main() -> None:
     unknown = sorted(set(asked.groups) - set(groups))
     if unknown:
         parser.error(f"unknown group {unknown[0]!r}; there are {', '.join(groups)}")
+    # What other groups found earlier at this scale stays.
+    kept = [
+        record
+        for record in (json.loads(_LATEST.read_text("utf-8")) if _LATEST.exists() else [])
+        if asked.groups and record["settings"]["scale"] == asked.scale
+    ]
     print("ratio = peer's time / ours; one thread and processor time, unless noted", flush=True)
     print(f"{'name':16} {'ours s':>9} {'peer s':>9} {'ratio':>7} {'by wall':>7}  peer", flush=True)
-    found: list[Measurement] = []
+    found: list[dict[str, Any]] = []
     for name, measure in groups.items():
         if asked.groups and name not in asked.groups:
             continue
         for line in measure():
             print(_row(line), flush=True)
-            found.append(line)
-    records = [
-        {**asdict(line), "settings": {"scale": asked.scale, **line.settings}} for line in found
-    ]
-    _LATEST.write_text(json.dumps(records, indent=1) + "\n", "utf-8")
+            found.append({**asdict(line), "settings": {"scale": asked.scale, **line.settings}})
+            names = {record["name"] for record in found}
+            records = [*(record for record in kept if record["name"] not in names), *found]
+            _LATEST.write_text(json.dumps(records, indent=1) + "\n", "utf-8")
 
 
 def _row(line: Measurement) -> str:

@@ -57,6 +57,8 @@ def _in_plain_words() -> Iterator[None]:
         # What is still buffered has no reader: the interpreter must not try again on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise click.exceptions.Exit(READER_GONE) from None
+    except MemoryError as error:
+        raise _Refused([f"there is not enough memory for this: {error}"]) from None
     except OSError as error:
         place = [] if error.filename is None else [os.fspath(error.filename)]
         raise _Refused([": ".join([*place, error.strerror or str(error)])]) from None
