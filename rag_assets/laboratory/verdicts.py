@@ -110,7 +110,9 @@ def _decide(sweep: Sweep, counted: dict[Any, list[SweepRow]]) -> tuple[Decision,
             shares = f"{sum(hits)} of {len(hits)} reach it {at}"
             return "inconclusive", f"{claim}: the seeds disagree, {shares}"
     best = max(max(found) for found in recalls.values())
-    return "not_supported", f"{claim} is reached by no seed, the best has {best:.4f}"
+    return "not_supported", (
+        f"{claim} is reached by no seed; of the values that count, the best has {best:.4f}"
+    )
 
 
 def pareto_front(rows: Sequence[SweepRow]) -> tuple[Any, ...]:
