@@ -36,6 +36,8 @@ SELECTION = 'key:"toy/*"'
 GRAPH = f"/asset-groups~{quote(SELECTION, safe='*')}/"
 # `dagster dev` says of itself that `dg dev` is the better command, before it loads any project.
 RECOMMENDATION = "SupersessionWarning: Function `dev_command` is superseded"
+# On a machine too busy for its heartbeats Dagster starts its code server again, and says so.
+BUSY = ("No heartbeat received in ", "Code server process has exited with code 0. Restarting")
 
 
 def materialize_all(ui: Server, page: Page) -> str:
@@ -199,4 +201,5 @@ def test_dagster_dev_reads_the_workspace_file_without_a_warning(tmp_path: Path) 
         )
         with urllib.request.urlopen(request, timeout=30) as reply:
             assert '"name":"rag-assets"' in reply.read().decode().replace(" ", "")
-    assert [line for line in server.warnings() if RECOMMENDATION not in line] == []
+    beside = (RECOMMENDATION, *BUSY)
+    assert [line for line in server.warnings() if not any(it in line for it in beside)] == []
