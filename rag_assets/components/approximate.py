@@ -2,8 +2,6 @@
 
 # Dagster reads annotations at run time, so they are not postponed here.
 
-from typing import Any
-
 import dagster as dg
 
 from rag_assets.canonical.corpus import digest, digest_table
@@ -27,10 +25,12 @@ from rag_assets.components.suite import (
     results_path,
 )
 from rag_assets.embeddings.files import read_embeddings
+from rag_assets.errors import EngineMissing
 from rag_assets.evaluation import space_results, write_results
 from rag_assets.indexes.ann import AnnIndex
 from rag_assets.indexes.builds import BUILT, read_index_build, store_index
 from rag_assets.indexes.exact import ExactIndex
+from rag_assets.indexes.faiss_engine import load_faiss
 from rag_assets.indexes.specs import parameters
 from rag_assets.project import source_version
 from rag_assets.warehouse.base import BASE
@@ -70,25 +70,26 @@ def approximate_index_asset(
                 )
             content = digest(code, embeddings.content, str(parameters(declared.spec)))
             space = read_embeddings(embeddings.folder)
-            artifact = artifacts.write(
-                index_path(space_id, name),
-                content,
-                lambda folder: store_index(name, declared.spec, space, folder),
-                inputs=(embeddings,),
-            )
+            path = index_path(space_id, name)
+            try:
+                load_faiss()  # an index that is stored already cannot be searched without it either
+                artifact = artifacts.write(
+                    path,
+                    content,
+                    lambda folder: store_index(name, declared.spec, space, folder),
+                    inputs=(embeddings,),
+                )
+            except EngineMissing as missing:
+                return not_executed(artifacts, path, str(missing), (embeddings,), code)
             build = read_index_build(artifact.folder)
-            facts: dict[str, Any] = {
-                "build_ms": build.build_ms,
-                "index_bytes": build.index_bytes,
-                "memory_bytes": build.memory_bytes,
-                "status_reason": build.status_reason,
-            }
             return materialized(
                 artifact,
                 content,
-                rows=space.document_count if build.status == BUILT else 0,
+                rows=space.document_count,
                 status=build.status,
-                **{fact: value for fact, value in facts.items() if value is not None},
+                build_ms=build.build_ms,
+                index_bytes=build.index_bytes,
+                memory_bytes=build.memory_bytes,
             )
 
     return approximate_index
@@ -132,9 +133,6 @@ def approximate_results_asset(
             path = results_path(space_id, name)
             if stored.not_executed:
                 return not_executed(artifacts, path, stored.not_executed, inputs, code)
-            build = read_index_build(stored.folder)
-            if build.status_reason is not None:
-                return not_executed(artifacts, path, build.status_reason, inputs, code)
             corpus = read_corpus(canonical.folder)
             space = read_embeddings(embeddings.folder)
             found = space_results(
@@ -160,7 +158,7 @@ def approximate_results_asset(
                 rows=len(found.results),
                 queries=len(found.searches),
                 depth=max(suite.ks),
-                status=build.status,
+                status=BUILT,
             )
 
     return approximate_results

@@ -34,7 +34,6 @@ from rag_assets.embeddings.files import read_embeddings
 from rag_assets.errors import EngineMissing
 from rag_assets.evaluation import EXACT
 from rag_assets.indexes.ann import AnnIndex
-from rag_assets.indexes.builds import BUILT, read_index_build
 from rag_assets.indexes.exact import ExactIndex
 from rag_assets.laboratory.index_benchmarks import benchmark_indexes
 from rag_assets.laboratory.pictures import tradeoff_picture
@@ -90,7 +89,7 @@ def index_benchmark_asset(suite: Suite, space_id: str) -> dg.AssetsDefinition:
             for name in names:
                 stored = artifacts.read(index_path(space_id, name))
                 built_on(stored, embeddings)
-                if read_index_build(stored.folder).status == BUILT:
+                if not stored.not_executed:
                     indexes[name] = AnnIndex.load(stored.folder, space)
             times = benchmark_indexes(
                 indexes,

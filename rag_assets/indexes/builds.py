@@ -6,11 +6,9 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from rag_assets.canonical.contracts import canonical_json
 from rag_assets.embeddings.space import EmbeddedSpace
-from rag_assets.errors import EngineMissing
 from rag_assets.indexes.ann import AnnIndex
 from rag_assets.indexes.faiss_engine import load_faiss
 from rag_assets.indexes.specs import IndexSpec, parameters
@@ -41,36 +39,35 @@ class IndexBuild:
     warnings: tuple[str, ...] = ()
 
 
+def timed_build(
+    spec: IndexSpec, space: EmbeddedSpace, *, threads: int | None = None
+) -> tuple[AnnIndex, float]:
+    """An index and the milliseconds of its training and filling. Raises as `AnnIndex.build`."""
+    load_faiss()  # the first import takes longer than building a small index
+    started = time.perf_counter()
+    index = AnnIndex.build(spec, space, threads=threads)
+    return index, (time.perf_counter() - started) * 1000
+
+
 def store_index(name: str, spec: IndexSpec, space: EmbeddedSpace, folder: Path) -> None:
     """Build an index and write it into an existing folder.
 
-    Without its engine the index is NOT_EXECUTED, which is written down; no other engine stands in.
-    UsageError for parameters that do not fit the space.
+    EngineMissing without its engine; UsageError for parameters that do not fit the space.
     """
-    known: dict[str, Any] = {
-        "space_id": space.contract.space_id,
-        "index_name": name,
-        "kind": spec.kind,
-        "params": canonical_json(parameters(spec)),
-        "seed": spec.seed,
-    }
-    try:
-        load_faiss()  # the first import takes longer than building a small index
-        started = time.perf_counter()
-        index = AnnIndex.build(spec, space)
-    except EngineMissing as missing:
-        build = IndexBuild(**known, status=NOT_EXECUTED, status_reason=str(missing))
-    else:
-        build_ms = (time.perf_counter() - started) * 1000
-        index.save(folder)
-        build = IndexBuild(
-            **known,
-            status=BUILT,
-            build_ms=build_ms,
-            index_bytes=index.nbytes,
-            memory_bytes=index.memory_bytes,
-            warnings=index.warnings,
-        )
+    index, build_ms = timed_build(spec, space)
+    index.save(folder)
+    build = IndexBuild(
+        space_id=space.contract.space_id,
+        index_name=name,
+        kind=spec.kind,
+        params=canonical_json(parameters(spec)),
+        seed=spec.seed,
+        status=BUILT,
+        build_ms=build_ms,
+        index_bytes=index.nbytes,
+        memory_bytes=index.memory_bytes,
+        warnings=index.warnings,
+    )
     (folder / _FILE).write_text(json.dumps(asdict(build), indent=1), "utf-8")
 
 

@@ -19,10 +19,10 @@ from typing import Any
 
 from rag_assets import clock
 from rag_assets.canonical.corpus import Corpus
-from rag_assets.embeddings.space import EmbeddedSpace, declared_embeddings
+from rag_assets.embeddings.space import declared_embeddings
 from rag_assets.errors import EngineMissing, UsageError
+from rag_assets.indexes.builds import timed_build
 from rag_assets.indexes.exact import ExactIndex
-from rag_assets.indexes.faiss_engine import load_faiss
 from rag_assets.indexes.specs import IvfPq, faults
 from rag_assets.laboratory.latency import Arm, ArmLatency, measure_latency
 from rag_assets.laboratory.queries import Queries, SearchIndex, case_queries, search_all
@@ -75,12 +75,9 @@ _MEASURED = (
 COLUMNS = (*_FIRST, *_PARAMETERS, "backend", "status", "status_reason", *_MEASURED)
 
 Row = dict[str, Any]
-Build = Callable[[IvfPq, EmbeddedSpace], Any]
 
 
-def run_benchmark(
-    options: BenchmarkOptions, *, build: Build | None = None, budget_s: float = BUDGET_S
-) -> list[Row]:
+def run_benchmark(options: BenchmarkOptions, *, budget_s: float = BUDGET_S) -> list[Row]:
     """Two rows with the keys COLUMNS: exact, then ivf_pq. None stands for what was not measured.
 
     `status` is "ok", or "not_executed" where the engine cannot be imported; `status_reason` says
@@ -94,9 +91,7 @@ def run_benchmark(
     indexes: dict[str, SearchIndex] = {EXACT: exact}
     approximate, missing = None, None
     try:
-        if build is None:
-            load_faiss()  # the first import takes longer than building a small index
-        approximate, build_ms = _timed(lambda: (build or _build_ann)(options.spec, space))
+        approximate, build_ms = timed_build(options.spec, space)
         indexes[IVF_PQ] = approximate
     except EngineMissing as error:
         missing = " ".join(str(error).split())
@@ -221,9 +216,3 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
     start = time.perf_counter_ns()
     result = work()
     return result, (time.perf_counter_ns() - start) / 1e6
-
-
-def _build_ann(spec: IvfPq, space: EmbeddedSpace) -> Any:
-    from rag_assets.indexes.ann import AnnIndex
-
-    return AnnIndex.build(spec, space)

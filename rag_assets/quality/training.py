@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rag_assets.indexes.builds import BUILT, IndexBuild
+from rag_assets.indexes.builds import IndexBuild
 from rag_assets.quality.report import CheckReport
-from rag_assets.quality.validation import Frame, Rule, in_set, row_count, validate
+from rag_assets.quality.validation import Frame, Rule, row_count, validate
 
 
 def check_index_training(build: IndexBuild) -> CheckReport:
@@ -14,21 +14,12 @@ def check_index_training(build: IndexBuild) -> CheckReport:
     name = f"{build.space_id} / {build.index_name}"
     data = pd.DataFrame(
         {
-            "status": [build.status],
-            "status_reason": [build.status_reason or ""],
             "training_warnings": [len(build.warnings)],
             "warning": ["; ".join(build.warnings)],
         }
     )
     rules = (
         row_count("One index is looked at.", min_value=1, max_value=1),
-        in_set(
-            "status",
-            [BUILT],
-            "The index was built; install its engine and materialize it again.",
-            severity="warn",
-            evidence=("status_reason",),
-        ),
         Rule(
             "expect_column_values_to_be_in_set",
             {"column": "training_warnings", "value_set": [0]},

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from rag_assets.components import EvaluationSuite
 from rag_assets.components.suite import StoreResource
 from rag_assets.warehouse.release import current_release, query
+from rag_assets_tests.conftest import ROOT
 
 Rows = list[dict[str, Any]]
+
+
+def own_project(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Make a folder a project of its own, with the SQL models, and the one that is worked in."""
+    shutil.copytree(ROOT / "dbt_like_sql", folder / "dbt_like_sql")
+    patch.setenv("RAG_ASSETS_PROJECT", str(folder))
 
 
 def declared(attributes: dict[str, Any], folder: Path) -> dg.Definitions:

@@ -11,9 +11,9 @@ import dagster as dg
 import pytest
 
 from rag_assets.laboratory.defaults import set_default_index
-from rag_assets_tests.components.suites import declared, ran, rows
+from rag_assets_tests.components.suites import declared, own_project, ran, rows
+from rag_assets_tests.conftest import ROOT
 
-ROOT = Path(__file__).parents[2]
 INDEX = {
     "kind": "ivf_pq",
     "parameters": {"n_clusters": 1, "nprobe": 1, "n_subvectors": 1, "n_bits": 1, "seed": 1},
@@ -31,8 +31,7 @@ SUITE: dict[str, Any] = {
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(ROOT / "data" / "toy" / "toy.json", tmp_path)
-    shutil.copytree(ROOT / "dbt_like_sql", tmp_path / "dbt_like_sql")
-    monkeypatch.setenv("RAG_ASSETS_PROJECT", str(tmp_path))
+    own_project(tmp_path, monkeypatch)
     return tmp_path
 
 
@@ -44,7 +43,6 @@ def run(attributes: dict[str, Any], folder: Path) -> dg.ExecuteInProcessResult:
 def test_without_its_engine_an_index_is_not_executed_and_the_rest_is_published(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)  # importing it now fails
     sweep = {
         "name": "probes",
         "space": "toy-v1",
@@ -55,7 +53,9 @@ def test_without_its_engine_an_index_is_not_executed_and_the_rest_is_published(
         "stop_rule": {"min_recall_gain": 0.05, "max_p95_growth": 0.5},
         "min_mean_recall": 0.9,
     }
-    assert run({**SUITE, "sweeps": [sweep]}, folder).success
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "faiss", None)  # importing it now fails
+        assert run({**SUITE, "sweeps": [sweep]}, folder).success
     times = {
         row["index_name"]: row
         for row in rows(
@@ -84,6 +84,17 @@ def test_without_its_engine_an_index_is_not_executed_and_the_rest_is_published(
         )
     }
     assert said == {"warn"}
+    assert run({**SUITE, "sweeps": [sweep]}, folder).success  # with the engine again
+    statuses = "SELECT DISTINCT index_name, status FROM index_benchmark ORDER BY index_name"
+    assert rows(folder, "lab", statuses) == [
+        {"index_name": "exact", "status": "ok"},
+        {"index_name": "ivf_pq", "status": "ok"},
+    ]
+    assert rows(folder, "lab", "SELECT DISTINCT status FROM sweep_results") == [{"status": "ok"}]
+    with monkeypatch.context() as patch:  # and without it, though the index is stored
+        patch.setitem(sys.modules, "faiss", None)
+        assert run(SUITE, folder).success
+    assert rows(folder, "lab", statuses)[1] == {"index_name": "ivf_pq", "status": "not_executed"}
 
 
 def test_the_index_that_was_decided_for_cannot_be_taken_from_the_suite_unnoticed(

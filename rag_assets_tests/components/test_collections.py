@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from rag_assets_tests.components.suites import declared, ran, rows
-from rag_assets_tests.conftest import ROOT
+from rag_assets_tests.components.suites import declared, own_project, ran, rows
 
 WORDS = {"provider": "scikit-learn", "model": "lsa", "revision": "fitted", "metric": "cosine"}
 ATTRIBUTES: dict[str, Any] = {
@@ -81,10 +79,9 @@ def write_small(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("small")
-    shutil.copytree(ROOT / "dbt_like_sql", folder / "dbt_like_sql")
     write_small(folder / "data" / "small")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAG_ASSETS_PROJECT", str(folder))
+        own_project(folder, patch)
         with dg.DagsterInstance.ephemeral() as instance:
             result = ran(declared(ATTRIBUTES, folder), instance)
     return folder, result
@@ -149,11 +146,10 @@ def test_data_checks_stand_beside_the_contract(evaluated: Any) -> None:
 def test_a_run_that_leaks_stops_the_suite_before_anything_is_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(ROOT / "dbt_like_sql", tmp_path / "dbt_like_sql")
+    own_project(tmp_path, monkeypatch)
     write_small(tmp_path / "data" / "small")
     run = tmp_path / "data" / "small" / "bm25.run"
     run.write_text("q-boats Q0 secret 1 9.5 bm25\n", "utf-8")
-    monkeypatch.setenv("RAG_ASSETS_PROJECT", str(tmp_path))
     with dg.DagsterInstance.ephemeral() as instance:
         result = ran(
             declared({**ATTRIBUTES, "spaces": ATTRIBUTES["spaces"][:1], "audits": []}, tmp_path),
