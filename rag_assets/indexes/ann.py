@@ -136,11 +136,16 @@ class AnnIndex:
         they are re-ranked with or searched exactly under narrow filters."""
         lists = self.engine.list_no
         beside = self.document_norms.nbytes + (0 if lists is None else lists.nbytes)
-        refine = getattr(self.spec, "refine", None)
         exact_below = 0 if self.spec.policy is None else self.spec.policy.exact_below
-        if (refine is not None and refine.vectors == "exact") or exact_below > 0:
+        if self._exact_refine is not None or exact_below > 0:
             beside += self.documents.nbytes
         return self.nbytes + self.engine.table_bytes + beside
+
+    @property
+    def _exact_refine(self) -> Refine | None:
+        """How candidates are re-ranked with the space's own vectors, if they are."""
+        refine: Refine | None = getattr(self.spec, "refine", None)
+        return refine if refine is not None and refine.vectors == "exact" else None
 
     def with_search_parameter(self, parameter: str, value: Any) -> AnnIndex:
         """The same index searched otherwise (see SEARCH_PARAMETERS); nothing is built again."""
@@ -244,16 +249,15 @@ class AnnIndex:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(rows: int64[m, k], scores: float64[m, k], nprobe: int32[m]) from the index."""
         metric = self.contract.metric
-        refine: Refine | None = getattr(self.spec, "refine", None)
-        exactly = refine is not None and refine.vectors == "exact"
-        wanted = min(k * refine.factor, len(eligible)) if refine is not None and exactly else k
+        refine = self._exact_refine
+        wanted = k if refine is None else min(k * refine.factor, len(eligible))
         vectors = engine_vectors(queries, lengths, metric)
         with timed.stage("search"), engine_threads(threads):
             distances, rows, nprobe = search_engine(
                 self.engine, self.spec, vectors, wanted, eligible
             )
         steps = grid_steps(metric, lengths, eligible.largest_norm)
-        if exactly:
+        if refine is not None:
             with timed.stage("rerank"):
                 return *self._rescored(queries, lengths, rows, steps, k), nprobe
         scores = scores_of(distances, metric)

@@ -176,10 +176,9 @@ def _scored_candidates(
             # its least score rules out most by one look at targets that are already there, then
             # almost all by one in float32.
             leading = leading_pairs(query_rows, values, k)
+            first = leading.ravel()
             exact = np.full(len(places), np.nan)
-            exact[leading] = scored(query_rows[leading].ravel(), places[leading].ravel()).reshape(
-                leading.shape
-            )
+            exact[first] = scored(query_rows[first], places[first])
             *_, query_norms, metric = stage
             least = score_targets(metric, exact[leading].min(axis=1), query_norms, proposals.scale)
             others = np.isnan(exact)
