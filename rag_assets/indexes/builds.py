@@ -39,13 +39,11 @@ class IndexBuild:
     warnings: tuple[str, ...] = ()
 
 
-def timed_build(
-    spec: IndexSpec, space: EmbeddedSpace, *, threads: int | None = None
-) -> tuple[AnnIndex, float]:
+def timed_build(spec: IndexSpec, space: EmbeddedSpace) -> tuple[AnnIndex, float]:
     """An index and the milliseconds of its training and filling. Raises as `AnnIndex.build`."""
     load_faiss()  # the first import takes longer than building a small index
     started = time.perf_counter()
-    index = AnnIndex.build(spec, space, threads=threads)
+    index = AnnIndex.build(spec, space)
     return index, (time.perf_counter() - started) * 1000
 
 
