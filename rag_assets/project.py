@@ -62,7 +62,7 @@ def readable(path: str | Path) -> str:
 
 
 def source_version(*packages: str) -> str:
-    """Short hash over the Python files of packages or modules, e.g. ("canonical", "store.py").
+    """Short hash over the code and YAML of packages or modules, e.g. ("canonical", "store.py").
 
     Used as an asset's code version: a changed computation is visible without anybody having to
     remember to bump a number.
@@ -71,7 +71,7 @@ def source_version(*packages: str) -> str:
     home = Path(__file__).parent
     for name in packages:
         path = home / name
-        files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        files = sorted((*path.rglob("*.py"), *path.rglob("*.yaml"))) if path.is_dir() else [path]
         for file in files:
             sha.update(file.relative_to(home).as_posix().encode())
             sha.update(file.read_bytes())

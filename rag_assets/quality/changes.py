@@ -7,9 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rag_assets.quality.report import CheckReport
-from rag_assets.quality.validation import Frame, Rule, not_null, validate
-
-_AS_BEFORE = ["as before"]
+from rag_assets.quality.rules import rules
+from rag_assets.quality.validation import Frame, validate
 
 
 def check_content_changes(changes: pa.Table) -> CheckReport:
@@ -55,17 +54,7 @@ def _changes(name: str, rows: pa.Table, labels: list[str], meaning: str) -> Chec
     ]
     data = pd.DataFrame({"change": pd.Series(rows["change"].to_pylist(), dtype=object)})
     data["what"] = pd.Series(what, dtype=object)
-    rules = (
-        not_null("change", "Every row says what changed."),
-        Rule(
-            "expect_column_values_to_be_in_set",
-            {"column": "change", "value_set": _AS_BEFORE},
-            meaning,
-            "warn",
-            ("what",),
-        ),
-    )
-    frame = Frame(name, data, lambda row: labels[row], rules)
+    frame = Frame(name, data, lambda row: labels[row], rules("changes", meaning=meaning))
     return validate(name, (frame,), {"changes": float(len(rows))})
 
 

@@ -12,7 +12,8 @@ from rag_assets.measures import MAX_GRADE, MIN_GRADE
 from rag_assets.quality.columns import labels, list_lengths, outer_whitespace
 from rag_assets.quality.readability import hidden_pairs, set_column
 from rag_assets.quality.report import CheckReport, Severity
-from rag_assets.quality.validation import Frame, Rule, between, in_set, row_count, validate
+from rag_assets.quality.rules import between, in_set, row_count
+from rag_assets.quality.validation import Frame, Rule, validate
 from rag_assets.sources.collection import Collection
 
 _WORTH_A_WARNING = ("unjudged_queries", "blank_documents", "orphan_judgements")

@@ -11,22 +11,11 @@ from rag_assets.canonical.corpus import Corpus
 from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.quality.columns import labels, list_lengths
 from rag_assets.quality.report import CheckReport
-from rag_assets.quality.validation import (
-    Frame,
-    Rule,
-    between,
-    columns_equal,
-    in_set,
-    not_null,
-    row_count,
-    sha256_form,
-    unique,
-    validate,
-)
+from rag_assets.quality.rules import rules
+from rag_assets.quality.validation import Frame, validate
 
 NORM_TOLERANCE = 1e-6
 _BLOCK_ELEMENTS = 1 << 21
-_EMBED = "embed the space again, and if the rule still fails, mend the provider"
 
 
 def check_embeddings(space: EmbeddedSpace, corpus: Corpus) -> CheckReport:
@@ -92,22 +81,8 @@ def _space(space: EmbeddedSpace) -> Frame:
             "dtype": [vectors.dtype.name],
         }
     )
-    rules = (
-        columns_equal("item_rows", "vector_rows", f"Every item has one vector; {_EMBED}."),
-        in_set(
-            "dimension",
-            [contract.dimension],
-            "Vectors have the dimension that the contract"
-            " states, or the contract describes another model; correct one of the two.",
-        ),
-        in_set(
-            "dtype",
-            [contract.dtype],
-            "Vectors are stored in the dtype that the contract"
-            f" states, or scores differ from what was declared; {_EMBED}.",
-        ),
-    )
-    return Frame("space", data, lambda _: contract.space_id, rules)
+    demanded = rules("space", dimension=contract.dimension, dtype=contract.dtype)
+    return Frame("space", data, lambda _: contract.space_id, demanded)
 
 
 def _items(space: EmbeddedSpace, norms: np.ndarray, nonfinite: np.ndarray) -> Frame:
@@ -122,49 +97,14 @@ def _items(space: EmbeddedSpace, norms: np.ndarray, nonfinite: np.ndarray) -> Fr
             "l2_norm": norms,
         }
     )
-    rules = (
-        row_count("A space without vectors finds nothing; embed it again.", min_value=1),
-        not_null("item_id", f"Every vector belongs to an item; {_EMBED}."),
-        unique("item_id", f"An item has one vector in a space; {_EMBED}."),
-        not_null("role", f"A role decides what is searched; {_EMBED}."),
-        in_set(
-            "role",
-            [contract.query_role, contract.document_role],
-            "A role must be one of the contract's two; correct the item's role or the contract.",
-        ),
-        between(
-            "acl_count",
-            "An item without an access list has no readers; name its groups in the source.",
-            min_value=1,
-        ),
-        not_null("content_sha256", f"The hash proves which text was embedded; {_EMBED}."),
-        *sha256_form("content_sha256", f"A hash is 64 lowercase hexadecimal digits; {_EMBED}."),
-        in_set(
-            "n_nonfinite",
-            [0],
-            f"NaN and infinity make every score of the vector meaningless; {_EMBED}.",
-        ),
-        not_null("l2_norm", f"A vector that is not finite has no length; {_EMBED}."),
-        _length_rule(contract.normalized),
+    demanded = rules(
+        "items of a space", query_role=contract.query_role, document_role=contract.document_role
     )
-    return Frame("items", data, labels(items["item_id"]), rules)
-
-
-def _length_rule(normalized: bool) -> Rule:
-    if normalized:
-        return between(
-            "l2_norm",
-            "The contract promises unit length, and rankings by dot product depend on it;"
-            " normalize the vectors or correct the contract.",
-            min_value=1 - NORM_TOLERANCE,
-            max_value=1 + NORM_TOLERANCE,
-        )
-    return between(
-        "l2_norm",
-        f"A zero vector is equally near to everything; {_EMBED}.",
-        min_value=0.0,
-        strict_min=True,
-    )
+    if contract.normalized:
+        demanded += rules("normalized", shortest=1 - NORM_TOLERANCE, longest=1 + NORM_TOLERANCE)
+    else:
+        demanded += rules("not normalized")
+    return Frame("items", data, labels(items["item_id"]), demanded)
 
 
 def _membership(space: EmbeddedSpace, corpus: Corpus) -> Frame:
@@ -185,23 +125,7 @@ def _membership(space: EmbeddedSpace, corpus: Corpus) -> Frame:
             ).to_pandas(),
         }
     )
-    rules = (
-        in_set(
-            "held_and_declared",
-            ["both"],
-            "The space holds exactly the items that the source"
-            " declares for it; embed the missing items and drop the others.",
-        ),
-        in_set(
-            "held_and_canonical",
-            ["both"],
-            "A space that lacks canonical items is audited on"
-            " what it shares with others, and the inventory gate fails; add the items to the"
-            " source if they belong to this space.",
-            severity="warn",
-        ),
-    )
-    return Frame("item set", data, labels(pa.chunked_array([ids])), rules)
+    return Frame("item set", data, labels(pa.chunked_array([ids])), rules("item set"))
 
 
 def _place(held: pa.Array, known: pa.Array, only_held: str, only_known: str) -> pa.Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from rag_assets.quality.report import CheckReport
-from rag_assets.quality.validation import Frame, in_set, row_count, validate
+from rag_assets.quality.rules import in_set, row_count
+from rag_assets.quality.validation import Frame, validate
 
 
 def check_execution(check_name: str, name: str, reason: str) -> CheckReport:

@@ -9,18 +9,10 @@ import pandas as pd
 import pyarrow as pa
 
 from rag_assets.quality.report import CheckReport
-from rag_assets.quality.validation import (
-    Frame,
-    Rule,
-    columns_equal,
-    in_set,
-    not_null,
-    row_count,
-    validate,
-)
+from rag_assets.quality.rules import rules
+from rag_assets.quality.validation import Frame, validate
 
 _SHOWN_IDS = 10
-_RERUN = "materialize the audit again"
 
 
 def check_mechanical_gates(audit: pa.Table | pd.DataFrame, pair_count: int) -> CheckReport:
@@ -68,8 +60,13 @@ def check_mechanical_gates(audit: pa.Table | pd.DataFrame, pair_count: int) -> C
     # One pair has a row per index and k, all with the same ids.
     by_pair = {_pair(row): row for row in rows}.values()
     frames = (
-        Frame("audited pairs", pairs, lambda row: all_names[row], _pair_rules(pair_count)),
-        Frame("migration_audit", data, lambda row: names[row], _gate_rules()),
+        Frame(
+            "audited pairs",
+            pairs,
+            lambda row: all_names[row],
+            rules("audited pairs", pair_count=pair_count),
+        ),
+        Frame("migration_audit", data, lambda row: names[row], rules("migration_audit")),
     )
     return validate(
         "mechanical_gates",
@@ -99,70 +96,6 @@ def _pair(row: Mapping[str, Any]) -> str:
 
 def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{_pair(row)} ({row['index_name']}, k={row['k']})" for row in rows]
-
-
-def _pair_rules(pair_count: int) -> tuple[Rule, ...]:
-    return (
-        row_count(f"Every declared pair is audited; {_RERUN}.", min_value=pair_count),
-        Rule(
-            "expect_column_unique_value_count_to_be_between",
-            {"column": "pair", "min_value": pair_count, "max_value": pair_count},
-            f"Every declared pair is audited, and no other; {_RERUN}.",
-        ),
-        in_set(
-            "gates",
-            ["evaluated"],
-            "Gates need both spaces; provide what the reason names and materialize the suite"
-            " again. What was not executed has neither passed nor failed.",
-            severity="warn",
-            evidence=("reason",),
-        ),
-    )
-
-
-def _gate_rules() -> tuple[Rule, ...]:
-    return (
-        not_null(
-            "vectors_directly_comparable",
-            f"The audit states whether the two spaces share a contract; {_RERUN}.",
-        ),
-        not_null("inventory_match", f"The audit states whether the item sets agree; {_RERUN}."),
-        not_null("canonical_match", f"The audit states whether shared items agree; {_RERUN}."),
-        in_set(
-            "inventory_match",
-            [True],
-            "Both spaces hold the same items, or their measures"
-            " compare different collections; add or remove the ids listed until the two sets"
-            " agree.",
-            evidence=("only_old", "only_new"),
-        ),
-        in_set(
-            "canonical_match",
-            [True],
-            "Shared items agree in role, text, access list, source"
-            " revision and hash, or the spaces embedded different content; bring the ids"
-            " listed to the same content and embed them again.",
-            evidence=("canonical_mismatches",),
-        ),
-        not_null("mechanical_gates_pass", f"The audit states its verdict; {_RERUN}."),
-        in_set(
-            "mechanical_gates_pass",
-            [True],
-            "No migration while a mechanical gate fails, how"
-            " good the measures may be; mend what the failing gate lists.",
-        ),
-        columns_equal(
-            "mechanical_gates_pass",
-            "both_gates",
-            "The verdict is that both gates hold; the SQL of the audit is at fault.",
-        ),
-        not_null("quality_decision_required", f"Quality is a person's decision; {_RERUN}."),
-        in_set(
-            "quality_decision_required",
-            [True],
-            "Gates never decide about quality, a person does; the SQL of the audit is at fault.",
-        ),
-    )
 
 
 def _id_list(ids: Sequence[str] | None) -> str:

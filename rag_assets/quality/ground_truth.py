@@ -13,7 +13,8 @@ from rag_assets.embeddings.space import EmbeddedSpace
 from rag_assets.indexes.ranking import norms, pair_scores
 from rag_assets.quality.columns import labels
 from rag_assets.quality.report import CheckReport
-from rag_assets.quality.validation import Frame, in_set, row_count, validate
+from rag_assets.quality.rules import in_set, row_count
+from rag_assets.quality.validation import Frame, validate
 from rag_assets.sources.collection import Collection, Neighbours
 
 # Files hold orders that were found in float32: scores closer than this are a tie there. Relative

@@ -22,20 +22,10 @@ from rag_assets.quality.columns import (
 )
 from rag_assets.quality.readability import hidden_pairs, set_column
 from rag_assets.quality.report import CheckReport
-from rag_assets.quality.validation import (
-    Frame,
-    between,
-    columns_equal,
-    in_set,
-    not_null,
-    row_count,
-    sha256_form,
-    unique,
-    validate,
-)
+from rag_assets.quality.rules import rules
+from rag_assets.quality.validation import Frame, validate
 
 FIXTURE_GRADES = (1, 3)
-_REWRITE = "run the loader again, and if the rule still fails, mend the source"
 
 
 def check_canonical_items(
@@ -89,53 +79,7 @@ def _items(corpus: Corpus) -> Frame:
             "sha256_of_text": _text_hashes(items["text"]),
         }
     )
-    rules = (
-        row_count(f"A corpus without items evaluates nothing; {_REWRITE}.", min_value=1),
-        not_null("item_id", f"Every record needs an id; {_REWRITE}."),
-        unique("item_id", f"An id names one item; {_REWRITE}."),
-        in_set(
-            "outer_whitespace",
-            [0],
-            f"An id that starts or ends in whitespace never joins; {_REWRITE}.",
-        ),
-        columns_equal(
-            "item_no",
-            "position_by_id",
-            "Ties are broken by item number, so numbers"
-            f" must follow the order of ids without gaps; {_REWRITE}.",
-        ),
-        not_null("role", f"A role decides what is searched; {_REWRITE}."),
-        in_set(
-            "role",
-            sorted(roles),
-            "A role must be one that a contract declares; correct the item's role or the contract.",
-        ),
-        between(
-            "text_length",
-            "A blank text cannot be embedded or judged; mend the source.",
-            min_value=1,
-        ),
-        between(
-            "acl_count",
-            "An item without an access list has no readers; name its groups.",
-            min_value=1,
-        ),
-        in_set("acl_repeats", [0], f"An access list names each group once; {_REWRITE}."),
-        between(
-            "source_revision_length",
-            "Without a source revision nobody can tell which text was embedded; mend the source.",
-            min_value=1,
-        ),
-        not_null("content_sha256", f"The hash proves which text was embedded; {_REWRITE}."),
-        *sha256_form("content_sha256", f"A hash is 64 lowercase hexadecimal digits; {_REWRITE}."),
-        columns_equal(
-            "content_sha256",
-            "sha256_of_text",
-            "The hash must be that of the text, or"
-            f" the text was changed after it was hashed; {_REWRITE}.",
-        ),
-    )
-    return Frame("items", data, labels(ids), rules)
+    return Frame("items", data, labels(ids), rules("items", roles=sorted(roles)))
 
 
 def _cases(corpus: Corpus, judged: np.ndarray, judgements_required: bool) -> Frame:
@@ -157,52 +101,11 @@ def _cases(corpus: Corpus, judged: np.ndarray, judgements_required: bool) -> Fra
             "judgement_count": judged,
         }
     )
-    rules = [
-        row_count(f"Without query cases nothing is measured; {_REWRITE}.", min_value=1),
-        columns_equal(
-            "case_no",
-            "position_in_file",
-            f"Results refer to cases by number, which counts from 0 in file order; {_REWRITE}.",
-        ),
-        not_null("case_id", f"Every case needs an id; {_REWRITE}."),
-        unique("case_id", f"An id names one case; {_REWRITE}."),
-        in_set(
-            "outer_whitespace",
-            [0],
-            f"An id that starts or ends in whitespace never joins; {_REWRITE}.",
-        ),
-        not_null(
-            "item_id_by_number",
-            "A case searches with a canonical item that exists; add the"
-            " query item or drop the case.",
-        ),
-        columns_equal(
-            "query_item_id",
-            "item_id_by_number",
-            f"The query's id and number must name the same item; {_REWRITE}.",
-        ),
-        in_set(
-            "query_role",
-            sorted({c.query_role for c in corpus.contracts}),
-            "A case searches with an item whose role is that of a query; correct the case.",
-        ),
-        between(
-            "subject_group_count",
-            "A subject without groups may read nothing, so the case"
-            " measures nothing; name the subject's groups.",
-            min_value=1,
-        ),
-        in_set("subject_group_repeats", [0], f"A subject names each group once; {_REWRITE}."),
-    ]
+    query_roles = sorted({c.query_role for c in corpus.contracts})
+    demanded = rules("cases", query_roles=query_roles)
     if judgements_required:
-        rules.append(
-            between(
-                "judgement_count",
-                "A case without a judgement has no measure; judge at least one document.",
-                min_value=1,
-            )
-        )
-    return Frame("cases", data, labels(cases["case_id"]), tuple(rules))
+        demanded += rules("cases that must be judged")
+    return Frame("cases", data, labels(cases["case_id"]), demanded)
 
 
 def _judgements(corpus: Corpus, lowest: int, highest: int) -> Frame:
@@ -228,31 +131,14 @@ def _judgements(corpus: Corpus, lowest: int, highest: int) -> Frame:
             "unreadable": hidden & (case_rows >= 0) & (item_rows >= 0),
         }
     )
-    rules = (
-        not_null("case_id", f"A judgement belongs to a case that exists; {_REWRITE}."),
-        not_null("item_id", f"A judgement is about an item that exists; {_REWRITE}."),
-        unique(["case_id", "item_id"], f"A document has one grade per case; {_REWRITE}."),
-        not_null("grade", f"A judgement has a grade; {_REWRITE}."),
-        between(
-            "grade",
-            f"Grades are integers from {lowest} to {highest}; correct the judgement.",
-            min_value=lowest,
-            max_value=highest,
-        ),
-        in_set(
-            "role",
-            sorted({c.document_role for c in corpus.contracts}),
-            "Only documents are judged; correct the judgement.",
-        ),
-        in_set(
-            "unreadable",
-            [False],
-            "A judged document that the subject may not read can never"
-            " be found, so recall would be wrong; correct the access list or the judgement.",
-        ),
+    demanded = rules(
+        "judgements",
+        lowest=lowest,
+        highest=highest,
+        document_roles=sorted({c.document_role for c in corpus.contracts}),
     )
     case, item = labels(case_ids), labels(item_ids)
-    return Frame("judgements", data, lambda row: f"case {case(row)}: {item(row)}", rules)
+    return Frame("judgements", data, lambda row: f"case {case(row)}: {item(row)}", demanded)
 
 
 def _judgement_counts(corpus: Corpus) -> np.ndarray:

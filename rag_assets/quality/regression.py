@@ -8,7 +8,8 @@ import pandas as pd
 import pyarrow as pa
 
 from rag_assets.quality.report import CheckReport
-from rag_assets.quality.validation import Frame, in_set, not_null, validate
+from rag_assets.quality.rules import rules
+from rag_assets.quality.validation import Frame, validate
 from rag_assets.regression.rows import FAIL, INCONCLUSIVE, NOT_EXECUTED, PASS, REGRESSION_GATES
 from rag_assets.regression.wording import gates_sentence, worse_sentence
 
@@ -32,33 +33,6 @@ def check_regression_gates(gates: pa.Table) -> CheckReport:
         }
     )
     names = [f"{row['space_id']}, {row['index_name']}: {row['rule']}" for row in rows]
-    rules = (
-        not_null("status", "Every gate says what it found; materialize the tables again."),
-        in_set(
-            "status",
-            [PASS, INCONCLUSIVE, NOT_EXECUTED],
-            "No measure is below its floor, and none fell by more than is allowed and by more than"
-            " chance. Look at the queries that got worse; mend the cause, or accept it as a person:"
-            " change the bound in defs.yaml, or pin this evaluation as the new baseline.",
-            evidence=("sentence", "queries"),
-        ),
-        in_set(
-            "status",
-            [PASS, FAIL, INCONCLUSIVE],
-            "Every gate was examined; do what the sentence says. What was not executed has neither"
-            " passed nor failed.",
-            severity="warn",
-            evidence=("sentence",),
-        ),
-        in_set(
-            "status",
-            [PASS, FAIL, NOT_EXECUTED],
-            "No measure fell by more than is allowed, be it by chance; look at the queries, and"
-            " judge more of them if drops of this size matter.",
-            severity="warn",
-            evidence=("sentence",),
-        ),
-    )
-    frame = Frame(REGRESSION_GATES, data, lambda row: names[row], rules)
+    frame = Frame(REGRESSION_GATES, data, lambda row: names[row], rules(REGRESSION_GATES))
     report = validate(REGRESSION_GATES, (frame,), {"gates": float(len(rows)), **counts})
     return replace(report, note=gates_sentence(rows))

@@ -6,14 +6,8 @@ import pandas as pd
 import pyarrow as pa
 
 from rag_assets.quality.report import CheckReport
-from rag_assets.quality.validation import (
-    Frame,
-    in_set,
-    not_null,
-    row_count,
-    unique,
-    validate,
-)
+from rag_assets.quality.rules import rules
+from rag_assets.quality.validation import Frame, validate
 
 _STATUSES = ("pass", "fail", "not_executed", "needs_decision")
 
@@ -41,30 +35,10 @@ def check_release_checklist(checklist: pa.Table, item_count: int) -> CheckReport
             ).to_pandas(),
         }
     )
-    rules = (
-        row_count("Every item is there.", min_value=item_count, max_value=item_count),
-        unique("item", "An item is there once."),
-        in_set("status", _STATUSES, "An item has one of these states and no other."),
-        not_null("evidence", "Every state has its evidence."),
-        not_null("how_to_get_it", "Every item says how to get it."),
-        in_set(
-            "status",
-            [status for status in _STATUSES if status != "fail"],
-            "No space is activated while an item fails; mend what its evidence says.",
-            evidence=("evidence",),
-        ),
-        in_set(
-            "standing",
-            ["pass", "accepted", "fail"],
-            "No space is activated before every item passes, or a person accepted that it was not"
-            " executed; release_checklist says how to get each.",
-            severity="warn",
-            evidence=("item",),
-        ),
-    )
+    demanded = rules("release_checklist", item_count=item_count)
     counts = {status: float(sum(row["status"] == status for row in rows)) for status in _STATUSES}
     return validate(
         "release_checklist",
-        (Frame("release_checklist", data, lambda row: str(rows[row]["item"]), rules),),
+        (Frame("release_checklist", data, lambda row: str(rows[row]["item"]), demanded),),
         {**counts, "accepted": float(sum(accepted))},
     )

@@ -20,20 +20,12 @@ from rag_assets.quality.readability import (
     set_column,
 )
 from rag_assets.quality.report import CheckReport
-from rag_assets.quality.validation import (
-    Frame,
-    between,
-    in_set,
-    not_null,
-    row_count,
-    unique,
-    validate,
-)
+from rag_assets.quality.rules import rules
+from rag_assets.quality.validation import Frame, validate
 
 # Rankings are by score on a grid whose step is at most this part of the largest attainable score,
 # so that scores may rise by less than a step from one rank to the next.
 RISE_TOLERANCE = 2.0**-29
-_SEARCH = "search again, and if the rule still fails, the search is at fault"
 
 
 @dataclass(frozen=True)
@@ -72,14 +64,9 @@ def check_results(
     eligible = _eligible_counts(joined, space, corpus, among)
     hidden_canonical, hidden_space = _hidden(joined)
     leaked = hidden_canonical | hidden_space
-    rows = _result_frame(joined, space, corpus, k, among, (hidden_canonical, hidden_space))
-    floor = int((eligible > 0).any())
-    table_rule = row_count(
-        f"No results at all are legitimate only if no case may read any document; {_SEARCH}.",
-        min_value=floor,
-    )
+    hidden = (hidden_canonical, hidden_space)
     frames = (
-        Frame(rows.table, rows.data, rows.label, (table_rule, *rows.rules)),
+        _result_frame(joined, space, corpus, among, hidden, least=int((eligible > 0).any())),
         _case_frame(joined, corpus, k, counts, eligible, complete),
     )
     return validate(
@@ -154,9 +141,9 @@ def _result_frame(
     joined: _Joined,
     space: EmbeddedSpace,
     corpus: Corpus,
-    k: int,
     among: np.ndarray | None,
     hidden: tuple[np.ndarray, np.ndarray],
+    least: int,
 ) -> Frame:
     results = joined.results
     case_no, rank = integers(results["case_no"]), integers(results["rank"])
@@ -185,65 +172,19 @@ def _result_frame(
             "hidden_by_space_acl": hidden[1],
         }
     )
-    largest = sys.float_info.max
-    leak = (
-        "A result that the subject may not read is a leak; withhold these results, and find out"
-        " why the search saw the document"
+    demanded = rules(
+        "results",
+        least=least,
+        document_role=space.contract.document_role,
+        lowest_float=-sys.float_info.max,
+        largest_float=sys.float_info.max,
     )
-    rules = [
-        not_null("case_no", f"A result belongs to a case; {_SEARCH}."),
-        in_set("case_known", [True], f"A result belongs to a case that exists; {_SEARCH}."),
-        not_null("rank", f"A result has a rank; {_SEARCH}."),
-        in_set(
-            "rank_gap",
-            [0],
-            "Ranks of a case count 1, 2, 3 without gaps or repeats, or every"
-            f" measure is wrong; {_SEARCH}.",
-        ),
-        not_null("item_no", f"A result is an item; {_SEARCH}."),
-        unique(
-            ["case_no", "item_no"],
-            f"A document is found once per case, or it is counted twice; {_SEARCH}.",
-        ),
-        not_null("role_in_space", f"Results are items of the space searched; {_SEARCH}."),
-        in_set(
-            "role_in_space",
-            [space.contract.document_role],
-            f"Only documents are results; {_SEARCH}.",
-        ),
-        not_null("score", f"A score is a number; {_SEARCH}."),
-        between("score", f"A score is finite; {_SEARCH}.", min_value=-largest, max_value=largest),
-        between(
-            "score_rise",
-            "Scores do not rise from one rank to the next by more than the"
-            f" ranking grid's step, here as a multiple of it; {_SEARCH}.",
-            max_value=1.0,
-        ),
-        in_set(
-            "hidden_by_canonical_acl",
-            [False],
-            f"{leak}: the canonical access list excludes the subject.",
-        ),
-        in_set(
-            "hidden_by_space_acl",
-            [False],
-            f"{leak}: the space's own access list excludes the subject.",
-        ),
-    ]
     if among is not None:
         data["among_limited"] = np.isin(integers(results["item_no"]), among)
-        rules.append(
-            in_set(
-                "among_limited",
-                [True],
-                f"The search was limited to documents that this one is not among; {_SEARCH}.",
-            )
-        )
+        demanded += rules("results of a limited search")
     case_ids = labels(taken(corpus.cases["case_id"], joined.case_rows))
     item_ids = labels(taken(corpus.items["item_id"], joined.canonical_rows))
-    return Frame(
-        "results", data, lambda row: f"case {case_ids(row)}: {item_ids(row)}", tuple(rules)
-    )
+    return Frame("results", data, lambda row: f"case {case_ids(row)}: {item_ids(row)}", demanded)
 
 
 def _rise_bounds(joined: _Joined, space: EmbeddedSpace, corpus: Corpus) -> np.ndarray:
@@ -282,22 +223,7 @@ def _case_frame(
             "missing_results": np.maximum(np.minimum(k, eligible) - counts, 0),
         }
     )
-    rules = [
-        row_count(f"Without query cases nothing is measured; {_SEARCH}.", min_value=1),
-        between(
-            "result_count", f"A case has at most k results; {_SEARCH}.", min_value=0, max_value=k
-        ),
-        in_set(
-            "results_without_groups", [0], f"A subject without groups is shown nothing; {_SEARCH}."
-        ),
-    ]
+    demanded = rules("cases searched", k=k)
     if complete:
-        rules.append(
-            in_set(
-                "missing_results",
-                [0],
-                "Exact search finds k documents, or all that the"
-                f" subject may read if they are fewer; {_SEARCH}.",
-            )
-        )
-    return Frame("cases", data, labels(corpus.cases["case_id"]), tuple(rules))
+        demanded += rules("cases searched exactly")
+    return Frame("cases", data, labels(corpus.cases["case_id"]), demanded)

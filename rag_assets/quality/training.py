@@ -6,7 +6,8 @@ import pandas as pd
 
 from rag_assets.indexes.builds import IndexBuild
 from rag_assets.quality.report import CheckReport
-from rag_assets.quality.validation import Frame, Rule, row_count, validate
+from rag_assets.quality.rules import rules
+from rag_assets.quality.validation import Frame, validate
 
 
 def check_index_training(build: IndexBuild) -> CheckReport:
@@ -18,16 +19,5 @@ def check_index_training(build: IndexBuild) -> CheckReport:
             "warning": ["; ".join(build.warnings)],
         }
     )
-    rules = (
-        row_count("One index is looked at.", min_value=1, max_value=1),
-        Rule(
-            "expect_column_values_to_be_in_set",
-            {"column": "training_warnings", "value_set": [0]},
-            "There were enough vectors to train on: about 39 for each centroid, as FAISS advises;"
-            " use fewer clusters or bits, or more vectors.",
-            "warn",
-            ("warning",),
-        ),
-    )
-    frame = Frame("index", data, lambda row: name, rules)
+    frame = Frame("index", data, lambda row: name, rules("index"))
     return validate("index_training", (frame,), {"training_warnings": float(len(build.warnings))})

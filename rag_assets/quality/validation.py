@@ -80,61 +80,6 @@ class Frame:
     rules: tuple[Rule, ...]
 
 
-def not_null(column: str, meaning: str) -> Rule:
-    return Rule("expect_column_values_to_not_be_null", {"column": column}, meaning)
-
-
-def unique(columns: str | list[str], meaning: str) -> Rule:
-    """Values of a column, or combinations of several, occur once."""
-    if isinstance(columns, str):
-        return Rule("expect_column_values_to_be_unique", {"column": columns}, meaning)
-    return Rule("expect_compound_columns_to_be_unique", {"column_list": columns}, meaning)
-
-
-def in_set(
-    column: str,
-    allowed: Sequence[object],
-    meaning: str,
-    *,
-    severity: Severity = "error",
-    evidence: tuple[str, ...] = (),
-) -> Rule:
-    """Values are among `allowed` (a few JSON values); nulls pass."""
-    kwargs = {"column": column, "value_set": list(allowed)}
-    return Rule("expect_column_values_to_be_in_set", kwargs, meaning, severity, evidence)
-
-
-def between(column: str, meaning: str, **bounds: float | bool) -> Rule:
-    """`min_value`, `max_value`, `strict_min`, `strict_max`; NaN passes."""
-    return Rule("expect_column_values_to_be_between", {"column": column, **bounds}, meaning)
-
-
-def columns_equal(left: str, right: str, meaning: str, *, evidence: tuple[str, ...] = ()) -> Rule:
-    """Two columns agree row by row; rows where both are null pass."""
-    kwargs = {"column_A": left, "column_B": right}
-    return Rule("expect_column_pair_values_to_be_equal", kwargs, meaning, "error", evidence)
-
-
-def row_count(meaning: str, **bounds: int) -> Rule:
-    """The number of rows is within `min_value`, `max_value`."""
-    return Rule("expect_table_row_count_to_be_between", bounds, meaning)
-
-
-def sha256_form(column: str, meaning: str) -> tuple[Rule, Rule]:
-    """64 characters, none of them outside 0-9a-f.
-
-    Two rules, because the regex engines that pandas may use disagree about `$` before a line end.
-    """
-    return (
-        Rule("expect_column_value_lengths_to_equal", {"column": column, "value": 64}, meaning),
-        Rule(
-            "expect_column_values_to_not_match_regex",
-            {"column": column, "regex": "[^0-9a-f]"},
-            meaning,
-        ),
-    )
-
-
 def validate(
     check_name: str, frames: Sequence[Frame], numbers: Mapping[str, float] | None = None
 ) -> CheckReport:

@@ -7,15 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rag_assets.quality.validation import (
-    Frame,
-    Rule,
-    between,
-    columns_equal,
-    in_set,
-    not_null,
-    validate,
-)
+from rag_assets.quality.rules import between, columns_equal, in_set, not_null
+from rag_assets.quality.validation import Frame, Rule, validate
 from rag_assets_tests.quality.examples import only
 
 
@@ -87,7 +80,8 @@ def refuse(*arguments):
 socket.socket.connect = refuse
 socket.getaddrinfo = refuse
 import pandas as pd
-from rag_assets.quality.validation import Frame, in_set, not_null, validate
+from rag_assets.quality.rules import in_set, not_null
+from rag_assets.quality.validation import Frame, validate
 rules = (not_null("absent", "m"), in_set("size", [1], "m"), in_set("size", [1, 2], "m"))
 report = validate("c", [Frame("t", pd.DataFrame({"size": [1, 2]}), str, rules)])
 print([outcome.status for outcome in report.outcomes])
